@@ -18,7 +18,7 @@ void gt_class_list_free(struct gt_class_list *c)
 
 enum gt_code gt_class_list_add(struct gt_class_list *c, const char *name, size_t len, struct gt_err *err)
 {
-	if (c->n && !strncmp(c->v[c->n - 1], name, len) && !c->v[c->n - 1][len]) /* fast path: files are usually listed class by class */
+	if (c->n && !strncmp(c->v[c->n - 1], name, len) && !c->v[c->n - 1][len]) /* usual case: the same class as the last file */
 		return GT_OK;
 	GT_GROW(c->v, c->cap, c->n + 1, err);
 	if (!(c->v[c->n] = strndup(name, len)))
@@ -131,7 +131,7 @@ void gt_class_list_text(struct gt_class_list *c, char *buf, size_t size)
 			snprintf(buf + n, size - n, " and %lld more", (long long)(c->n - i));
 			return;
 		}
-		int room = (int)(size - n) - MORE - 2; /* only the first name can be longer than the buffer */
+		int room = (int)(size - n) - MORE - 2; /* a name that does not fit is truncated only if it is the first */
 		n += (size_t)snprintf(buf + n, size - n, "%s%.*s", i ? ", " : "", room, c->v[i]);
 	}
 }

@@ -160,7 +160,7 @@ static enum gt_code fail_not_found(const struct gt_dataset_spec *spec, enum gt_s
 	               spec->name, where);
 }
 
-/* Finds the format of given files. Only IDX and NumPy can be recognised by their content; records of CIFAR cannot. */
+/* Finds the format of given files. Only IDX and NumPy files can be recognised by their content; files of CIFAR cannot. */
 static enum gt_code detect_format(const char *path, const struct gt_format **out, struct gt_err *err)
 {
 	struct gt_gzfile f;
@@ -214,7 +214,7 @@ static enum gt_code use_given_files(const struct gt_dataset_spec *spec, enum gt_
 		GT_TRY(gt_paths_add(paths, spec->root, list[i], err));
 	if (!*format)
 		GT_TRY(detect_format(paths->path[0], format, err));
-	bool pair = n == 2 && (*format == &gt_format_idx || *format == &gt_format_numpy); /* the second file has the labels of the first */
+	bool pair = n == 2 && (*format == &gt_format_idx || *format == &gt_format_numpy); /* the second file has the labels of the images */
 	if (n > 1 && !pair)
 		snprintf(where, size, "%s and %d more file%s", paths->path[0], n - 1, n == 2 ? "" : "s");
 	else

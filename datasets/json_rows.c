@@ -13,7 +13,7 @@ struct field {
 	char *begin;
 	uint32_t len;
 	bool escaped;  /* the field is a string with backslashes */
-	int64_t stamp; /* the scan that found the field; another value: the line lacks it */
+	int64_t stamp; /* number of the scan that found the field; smaller than the current scan: the line lacks the field */
 };
 
 struct gt_json_rows {
@@ -32,10 +32,10 @@ struct gt_json_rows {
 struct scan {
 	struct gt_json_rows *j;
 	bool learn;
-	char *line, *p, *end; /* *end is no character of the line, and stops every scan */
+	char *line, *p, *end; /* *end is not part of the line, and stops every scan */
 	const char *path;
 	int64_t number;
-	int32_t expected;     /* the key that follows the last one in the set, which is likely the next */
+	int32_t expected;     /* index of the key after the last key; most lines have the keys in this order */
 	size_t key_len;
 	char key[MAX_KEY];    /* the keys from the line's object to the current member, joined by dots */
 	struct gt_err *err;
@@ -84,7 +84,7 @@ static void skip_space(struct scan *s)
 		s->p++;
 }
 
-/* Moves behind the character c, which must follow. */
+/* Skips the character c, which must follow. */
 static enum gt_code take_character(struct scan *s, char c, const char *why)
 {
 	skip_space(s);
@@ -94,7 +94,7 @@ static enum gt_code take_character(struct scan *s, char c, const char *why)
 	return GT_OK;
 }
 
-/* Reads the four digits of \uXXXX at p; -1: they are no hexadecimal digits. */
+/* Reads the four digits of \uXXXX at p; -1: a digit is not hexadecimal. */
 static int32_t read_hex(const char *p, const char *end)
 {
 	int32_t v = 0;
@@ -108,7 +108,7 @@ static int32_t read_hex(const char *p, const char *end)
 	return v;
 }
 
-/* Reads a character \uXXXX, or two that are a surrogate pair, at *p, which is moved behind it. -1: it is not valid, or NUL. */
+/* Reads a character \uXXXX, or a surrogate pair of two, at *p, and moves *p after it. -1: the character is invalid or NUL. */
 static int32_t read_unicode(const char **p, const char *end)
 {
 	int32_t v = read_hex(*p + 2, end), low;
@@ -129,7 +129,7 @@ static char plain_escape(char c)
 	return at ? to[at - from] : 0;
 }
 
-/* Moves over a string, whose quote is at s->p, and checks it. */
+/* Checks a string, whose quote is at s->p, and moves s->p after the string. */
 static enum gt_code scan_string(struct scan *s, struct field *out)
 {
 	char *begin = ++s->p;
@@ -185,7 +185,7 @@ static size_t count_digits(const char *p, const char *end)
 	return n;
 }
 
-/* Moves over a number in the grammar of JSON. */
+/* Moves s->p after a number in the grammar of JSON. */
 static enum gt_code scan_number(struct scan *s, struct field *out)
 {
 	char *p = s->p + (*s->p == '-');
@@ -230,7 +230,7 @@ static enum gt_code scan_word(struct scan *s, struct field *out)
 
 static enum gt_code scan_value(struct scan *s, int depth, struct field *out);
 
-/* Moves over an array, or over an object in an array, of which the whole text is the field. */
+/* Moves s->p after an array, or after an object in an array. The field is the whole text of the array. */
 static enum gt_code scan_nested(struct scan *s, int depth, struct field *out)
 {
 	char *begin = s->p, close = *s->p++ == '[' ? ']' : '}';
@@ -285,7 +285,7 @@ static enum gt_code scan_key(struct scan *s)
 	return take_character(s, ':', "expected a colon after the key");
 }
 
-/* Finds the column of s->key; a scan that learns adds it. */
+/* Finds the column of s->key. During gt_json_rows_learn, adds a missing column. */
 static enum gt_code find_column(struct scan *s, int32_t *column)
 {
 	struct gt_words *keys = &s->j->keys;

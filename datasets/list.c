@@ -84,7 +84,7 @@ static enum gt_code find_columns(const struct gt_dataset_spec *spec, const char 
 	return GT_OK;
 }
 
-/* Calls fn with each label of a cell: each non-empty part between separators; without data.label_separator, the whole cell. */
+/* Calls fn with each label of a cell. A label is a non-empty part between separators, or without data.label_separator the whole cell. */
 static enum gt_code for_each_label(const struct gt_dataset_spec *spec, const char *cell, void *user,
                                    enum gt_code (*fn)(void *user, const char *label, size_t len, struct gt_err *err), struct gt_err *err)
 {
@@ -103,7 +103,7 @@ static enum gt_code add_class(void *user, const char *label, size_t len, struct 
 	return gt_class_list_add(user, label, len, err);
 }
 
-/* Parses the numeric targets of a record, for the file that is added to the source next. */
+/* Parses the numeric targets of a record, whose file the caller then adds to the source. */
 static enum gt_code add_numbers(struct list *l, const char *csv, const struct gt_csv_record *r, const int *at, struct gt_err *err)
 {
 	GT_GROW(l->number, l->cap, (l->source->n + 1) * l->spec->ntargets, err);

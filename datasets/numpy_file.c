@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #define MIB ((uint64_t)1 << 20)
-#define FREE_SIZE (64 * MIB) /* size to which every .npz file may expand, as a gzip file (gzfile.c) */
+#define FREE_SIZE (64 * MIB) /* size to which every .npz file may expand; the same limit as for gzip files (gzfile.c) */
 #define MAX_RATIO 64         /* maximum expansion of larger files */
-enum { HEAD = (1 << 16) + 16 }; /* the longest header, with the bytes before it */
+enum { HEAD = (1 << 16) + 16 }; /* maximum size of a header with the bytes before it */
 
 static bool ends_with(const char *path, const char *end)
 {

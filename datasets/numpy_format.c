@@ -1,5 +1,5 @@
-/* The format "numpy": images and labels in an .npz file, or in two .npy files (numpy_images.h). All arrays are read into memory. Arrays of
- * other numbers are tables: the format "csv" reads them (numpy_rows.h). */
+/* The format "numpy": images and labels in an .npz file, or in two .npy files (numpy_images.h). All arrays are read into memory. Other
+ * arrays are tables: format "csv" reads them (numpy_rows.h). */
 #include "base/arena.h"
 #include "format.h"
 #include "numpy_images.h"
@@ -111,7 +111,7 @@ struct files {
 	struct gt_numpy_images m;
 };
 
-/* Finds the arrays of an .npz file. Leaves f->m.images NULL if it has no split "valid". */
+/* Finds the arrays of an .npz file. Leaves f->m.images NULL if the split "valid" was requested and the file lacks it. */
 static enum gt_code find_in_one(const struct gt_dataset_spec *spec, enum gt_split split, const char *path, struct files *f,
                                 struct gt_err *err)
 {

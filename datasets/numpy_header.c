@@ -1,4 +1,4 @@
-/* The header of a .npy array: a literal of Python, of which exactly the three keys are accepted, in any order. */
+/* The header of a .npy array: a Python dictionary with exactly three keys, in any order. */
 #include "numpy_file.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static void skip_space(struct literal *l)
 		l->p++;
 }
 
-/* Moves behind a token if it follows. */
+/* Skips a token if it follows. */
 static bool take_token(struct literal *l, const char *token)
 {
 	size_t n = strlen(token);

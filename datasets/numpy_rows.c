@@ -17,8 +17,8 @@ struct gt_numpy_rows {
 	struct gt_numpy file;
 	struct column *column;  /* [n] */
 	int n;
-	uint64_t rows, row;     /* number of rows, and the next one */
-	bool named;             /* the names were returned, or there are none */
+	uint64_t rows, row;     /* number of rows, and index of the next row */
+	bool named;             /* the names were returned, or the columns have no names */
 	char *buf;              /* the fields of a record, each ended by a NUL */
 	int64_t used, cap;
 	size_t *offset;         /* [n] of each field in buf */
@@ -102,7 +102,7 @@ static enum gt_code append_element(struct gt_numpy_rows *r, const struct gt_nump
 	return append_text(r, buf, (size_t)n, err);
 }
 
-/* Appends the name of column k: that of its array, with a number if the array has several. */
+/* Appends the name of column k: the name of its array, with a number if the array has several columns. */
 static enum gt_code append_name(struct gt_numpy_rows *r, int k, struct gt_err *err)
 {
 	const struct column *c = &r->column[k];

@@ -175,7 +175,7 @@ static bool is_path_ignored(const char *path)
 	return false;
 }
 
-/* Keeps only the last of several members with the same path, as tar would; drops members that are not part of the data. */
+/* Keeps only the last of several members with the same path, as tar does when it extracts; drops members that are not part of the data. */
 static void drop_members(struct gt_source *s)
 {
 	int64_t kept = 0;

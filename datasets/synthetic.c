@@ -1,10 +1,10 @@
 /* Images made from the seed: every class has a smooth random pattern; a sample is the pattern of its class plus noise. A linear model can
- * separate the classes with a few samples of each class. The data is the same on every machine, because only integers are used. Fields are
- * made in the same way: each class has a value from -1 to 1, or a code from 0 to 7, in each column. A sample has the value plus noise, or
- * the code with probability 3/4. Token sequences have 1 to width ids from 1 to 8, mostly repetitions of four ids of the class; "lengths" is
- * their length. model.inputs.vocabulary sets another upper limit of codes or tokens. Draws: GT_RNG_SYNTH, stream 0: samples (split, sample,
- * element / 4, 0) and labels (split, sample, 0, 1); stream 1: patterns; stream 2 + k: field k, (split, sample, column, 0) and its classes
- * (class, column, 0, 1). */
+ * separate the classes with a few samples of each class. The data is the same on every machine, because all arithmetic uses integers.
+ * Fields are made in the same way: each class has a value from -1 to 1, or a code from 0 to 7, in each column. A sample has the value plus
+ * noise, or the code with probability 3/4. A token sequence has 1 to width ids from 1 to 8, mostly four ids of the class, repeated; the
+ * field "lengths" has the sequence lengths. model.inputs.vocabulary sets another upper limit of codes or tokens. Draws: GT_RNG_SYNTH,
+ * stream 0: samples (split, sample, element / 4, 0) and labels (split, sample, 0, 1); stream 1: patterns; stream 2 + k: field k, (split,
+ * sample, column, 0) and its classes (class, column, 0, 1). */
 #include "base/arena.h"
 #include "base/philox.h"
 #include "format.h"
@@ -94,7 +94,7 @@ static enum gt_code make_field(const struct gt_dataset_spec *spec, uint32_t spli
 }
 
 /* Creates field k of all samples: sequences of 1 to width tokens. A token is 1 + a code; id 0 is for padding. Draws: lengths (split,
- * sample, 0, 2), tokens and those of the classes as for other fields. */
+ * sample, 0, 2), tokens, and the tokens of the classes, as for other fields. */
 static enum gt_code make_sequences(const struct gt_dataset_spec *spec, uint32_t split, int k, struct gt_dataset *d, struct gt_err *err)
 {
 	struct gt_field *f = &d->field[k];

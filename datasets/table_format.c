@@ -40,8 +40,8 @@ static enum gt_code set_content_marks(const struct gt_fitted *l, struct gt_datas
 	return gt_table_marks(d->raw, &l->table, d->mark, err);
 }
 
-/* Reads files into out->raw, with the columns of facts, or of the spec if facts is NULL. set: the split, or GT_SPLITS, in the list of
- * skipped rows and cells. */
+/* Reads files into out->raw, with the columns of facts, or of the spec if facts is NULL. set: identifies the table in the list of skipped
+ * rows and cells; the split, or GT_SPLITS. */
 static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *path, int n, const struct gt_table_facts *facts, bool targets,
                              int set, struct gt_dataset *out, struct gt_err *err)
 {
@@ -122,7 +122,7 @@ static enum gt_code describe_fields(const struct gt_dataset_spec *spec, const st
 	return set_class_names(spec, f, out, err);
 }
 
-/* Fails if the columns of a training table differ from the facts, because a checkpoint's data file has changed. */
+/* Fails if the columns of a training table differ from the facts: the data has changed since the checkpoint. */
 static enum gt_code check_columns(const struct gt_data_table *t, const struct gt_table_facts *f, struct gt_err *err)
 {
 	char shown[2][GT_CELL_SHOWN];

@@ -8,7 +8,7 @@ enum { BLOCK = 512, MAX_PAX = 1 << 20 };
 /* Offsets of the fields in a header block of POSIX.1-1988 ustar. */
 enum { NAME = 0, SIZE = 124, CHECKSUM = 148, TYPE = 156, MAGIC = 257, PREFIX = 345 };
 
-/* Facts about the next member from 'L' and 'x' headers. The reader holds the path; "": use the path in the member's own header. */
+/* Facts about the next member from 'L' and 'x' headers. Their path is in the reader; "": use the path in the member's own header. */
 struct announced {
 	uint64_t size; /* UINT64_MAX: use the size in the member's own header */
 	bool sparse;
@@ -185,7 +185,7 @@ enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, str
 		bool extends = type == 'x' || type == 'g' || type == 'L' || type == 'K';
 		if (!extends && next.size != UINT64_MAX)
 			size = next.size;
-		if (type == '1' || type == '2' || type == '5') /* links and folders have no content, whatever size is in their header */
+		if (type == '1' || type == '2' || type == '5') /* links and folders have no content; the size in their header is ignored */
 			size = 0;
 		if (t->bytes - t->at < BLOCK || size > t->bytes - t->at - BLOCK)
 			return refuse_damaged(t, "a member is longer than the rest of the archive", err);

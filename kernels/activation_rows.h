@@ -1,4 +1,4 @@
-/* The element-wise activations, one row each. The operation codes, the layer types of the config, the loops of the CPU backend, the kernels
+/* One row for each element-wise activation. The operation codes, the layer types of the config, the loops of the CPU backend, the kernels
  * of the CUDA backend and the lists of the tests are generated from these rows.
  *
  * To add an activation: a row here; in ew.inc its function gt_<name> and its derivative gt_<name>_dx; cases in tests/ops/cases.txt and the

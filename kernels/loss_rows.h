@@ -1,4 +1,4 @@
-/* The losses, one row each. The operation codes, the values and keys of train.loss, the kernels' loops and the lists of the tests are
+/* One row for each loss. The operation codes, the values and keys of train.loss, the kernels' loops and the lists of the tests are
  * generated from these rows. losses.h has the same rows as structs.
  *
  * To add a loss that is a mean over outputs: a row in GT_LOSSES; its keys in GT_LOSS_KEYS; in ew.inc its function gt_<name>_loss and its
@@ -69,7 +69,7 @@
 #define GT_LOSS_ARGS_2 , n0, n1
 #define GT_LOSS_ARGS(weight, numbers) GT_LOSS_ARGS_##weight GT_LOSS_ARGS_##numbers
 
-/* GT_LOSS_POINTWISE(X): X(CODE, name, is_sum, arguments) for each loss of kind MEAN or SUM. `arguments` are those of GT_LOSS_ARGS. */
+/* GT_LOSS_POINTWISE(X): X(CODE, name, is_sum, arguments) for each loss of kind MEAN or SUM. `arguments`: the result of GT_LOSS_ARGS. */
 #define GT_LOSS_POINTWISE(X) GT_LOSSES(GT_LOSS_POINTWISE_OF, X)
 #define GT_LOSS_POINTWISE_OF(X, CODE, name, kind, output, target, weight, numbers, ...)                                                    \
 	GT_LOSS_POINTWISE_##kind(X, CODE, name, GT_LOSS_ARGS(weight, numbers))

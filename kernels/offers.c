@@ -2,7 +2,7 @@
 #include "opsig.h"
 #include "optimizer.h"
 
-/* Limits of the fused operations of a last layer with few outputs, for which most of a library kernel's cost would be its launch. Before
+/* Limits of the fused operations of a last layer with few outputs, where most of the time of a library kernel would be its launch. Before
  * you change these limits, measure on a GPU against separate calls at N = 32, 128, 512 and 1024. */
 #define ROWS 1024         /* maximum number of rows of linear+loss: each row has a block, which reads all weights */
 #define WEIGHTS (1 << 15) /* maximum number of elements of the weights, so that they fit into a cache beside the rows */
@@ -84,7 +84,7 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 {
 	const struct gt_tdesc *padded = gt_opcall_padded(call);
 	const char *why = padded ? refuse_padded_channels(call, padded) : NULL;
-	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* the operands of these two are f64 in every graph */
+	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* both operations have f64 operands in every graph */
 	if (!any && gt_opcall_input(call) && gt_opcall_input(call)->dtype == GT_F64)
 		return "f64 is not supported by the cuda backend";
 	if (why)

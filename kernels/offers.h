@@ -1,6 +1,6 @@
-/* The calls that the CUDA backend refuses by design. The CUDA backend uses these functions, and so does the null backend when it plans for
- * an absent GPU (null.c): the planner then makes the same choices. Limits of the vendors' libraries are not here: a plan without the
- * libraries assumes that they have none. */
+/* The calls that the CUDA backend refuses by design. The CUDA backend and the null backend (null.c), which plans for an absent GPU, use
+ * these functions, so that the planner makes the same choices. Limits of the vendors' libraries are not here: a plan without the libraries
+ * assumes no such limits. */
 #ifndef GT_KERNELS_OFFERS_H
 #define GT_KERNELS_OFFERS_H
 

@@ -127,7 +127,7 @@ const struct gt_operand *gt_opsig_output(const struct gt_opsig *sig, int i)
 }
 
 /* ---- checking -------------------------------------------------------------------------------------------------------------- */
-/* The dtypes and sizes that follow from the operands that were already checked. */
+/* Dtypes and sizes that the already checked operands determine. */
 struct bound {
 	const struct gt_opcall *call;
 	int compute;         /* enum gt_dtype of the activations; -1: not known */
@@ -193,8 +193,8 @@ static bool fits_shape(const struct gt_operand *o, const struct gt_tdesc *d, str
 	return d->rank - o->ndim == b->nrest && !memcmp(b->rest, d->dim + o->ndim, (size_t)b->nrest * sizeof *b->rest);
 }
 
-/* Returns whether operand o may have d's layout. If the operand needs the standard layout, sets an open layout to it. Vectors of type f
- * have no padding. */
+/* Returns whether operand o may have d's layout. If the operand needs the standard layout and its layout is open, sets the standard layout.
+ * Vectors of type f have no padding. */
 static bool fits_layout(const struct gt_operand *o, struct gt_tdesc *d)
 {
 	if (o->type == GT_OPERAND_PARAM && d->rank < 2)

@@ -1,5 +1,5 @@
 /* The signatures of opcall.h as structs, and the check that a call has the operands of its operation. The graph's verification and both
- * backends use the check; a backend then checks only which calls it cannot compute.
+ * backends use the check; a backend then only checks whether it can compute the call.
  *
  *     struct gt_opsig sig;
  *     gt_opsig_read(GT_OP_LAYERNORM, &sig);          sig.in[1].name is "gamma", sig.in[1].optional is true

@@ -1,5 +1,5 @@
-/* The optimizers, one row each. The operation codes, the config's values, the kernels' tables and the names in checkpoints are generated
- * from these lists. optimizer.h has the same rows as structs.
+/* One row for each optimizer. The operation codes, the config's values, the kernels' tables and the names in checkpoints are generated from
+ * these lists. optimizer.h has the same rows as structs.
  *
  * To add an optimizer: a row in GT_OPTIMIZERS; for each key that no other optimizer has, a row in GT_OPTIMIZER_KEYS; if no update operation
  * here has its formula, a row in GT_ELEMENT_UPDATES, and functions for scalars and step in optim.inc. The CPU and CUDA kernels, the
@@ -19,8 +19,8 @@
  *     again from the updated states, and gt_ratio_name computes the ratio from the norms of parameter and direction.
  *   MATRIX: the update is not element by element; a backend has a kernel of its own for it.
  * EMA is no optimizer: its p is the moving average of the parameters (train.ema), and its g the parameters.
- * An element of an element-wise update depends on the operands of that element only. So its parameters may be divided anywhere: into shards
- * of ranks, and into tiles that linear.dw+update applies. NORMS and MATRIX updates need whole parameters, each in a segment of its own. */
+ * In an element-wise update, an element depends only on its own operands. So parameters may be divided anywhere: into shards of ranks, and
+ * into tiles of linear.dw+update. NORMS and MATRIX updates need whole parameters, each in a segment of its own. */
 #define GT_ELEMENT_UPDATES(X)                                                                                               \
 	X(SGD, sgd, IF(momentum, "momentum_buffer"), NONE(), NONE(), FIRST_NESTEROV)                                            \
 	X(ADAM, adam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), IF(amsgrad, "max_exp_avg_sq"), PLAIN)                            \

@@ -12,7 +12,7 @@
  *
  * First the part is resized to h x w pixels, then the operations follow, which keep the size. A pixel of the result depends on a few
  * neighbouring pixels of the part, and on the mean of the whole image at each change of the contrast. So pixels are computed one by one, in
- * any order, without an image in between. */
+ * any order, without intermediate images. */
 #ifndef GT_KERNELS_RECIPE_H
 #define GT_KERNELS_RECIPE_H
 
@@ -28,7 +28,7 @@
 
 enum gt_recipe_kind {
 	GT_RECIPE_CROP,         /* the image shifted by (-top, -left) pixels, with a black edge */
-	GT_RECIPE_CROP_REFLECT, /* as CROP, with an edge that mirrors the image; the shift is smaller than the image */
+	GT_RECIPE_CROP_REFLECT, /* like CROP, with an edge that mirrors the image; the shift is smaller than the image */
 	GT_RECIPE_FLIP_X,       /* left to right */
 	GT_RECIPE_FLIP_Y,
 	GT_RECIPE_BRIGHTNESS,   /* these three use `factor` */
@@ -45,12 +45,12 @@ struct gt_recipe_op {
 	int32_t kind;                     /* enum gt_recipe_kind */
 	float factor;
 	int32_t top, left, height, width; /* the box, in pixels */
-	int32_t shift;                    /* of the hue, in 1/255 of a full turn, modulo 256 */
+	int32_t shift;                    /* shift of the hue, in 1/255 of a full turn, modulo 256 */
 	uint8_t fill[4];                  /* colour: a byte for each channel */
 };
 
-/* How an axis of the part is resized to an axis of the image: its box [from, to) becomes `out` pixels; the image consists of the pixels
- * from `begin` on (gt_taps_of). */
+/* The resize of one axis of the part: its box [from, to) becomes `out` pixels, and the image begins at pixel `begin` of these
+ * (gt_taps_of). */
 struct gt_recipe_axis {
 	double from, to;
 	int32_t in, out, begin;
@@ -96,8 +96,8 @@ static inline const char *gt_recipe_refuses(const struct gt_attr_recipes *a, con
 }
 
 /* Traces pixel (*y, *x) of the result back through the operations to its source pixel in the (resized) image. Returns 0 if there is a
- * source pixel, or 1 + the index of the operation that painted the pixel; painted[] then has its colour. Operations from the returned index
- * on still apply. */
+ * source pixel, or 1 + the index of the operation that painted the pixel; painted[] then has its colour. The caller still applies the
+ * operations from the returned index on. */
 GT_HD int gt_recipe_origin(const struct gt_recipe_op *op, int n, int32_t h, int32_t w, int c, int32_t *y, int32_t *x, int32_t *painted)
 {
 	for (int i = n; i-- > 0;) {

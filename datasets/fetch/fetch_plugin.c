@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 4, PROGRESS = 1 << 20 }; /* attempts that receive PROGRESS bytes do not count as tries: a bad connection can break often */
+enum { TRIES = 4, PROGRESS = 1 << 20 }; /* TRIES: maximum number of attempts in a row that receive less than PROGRESS bytes */
 
 struct fetch {
 	const struct gt_known_dataset *row;
@@ -53,7 +53,7 @@ enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const ch
 	return rc;
 }
 
-/* Locks the folder itself, so that no lock file remains, and the lock ends with the process. */
+/* Locks the folder itself: no lock file remains, and the lock ends with the process. */
 static enum gt_code lock_dir(struct fetch *f, struct gt_err *err)
 {
 	f->dirfd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -146,7 +146,7 @@ static enum gt_code put_in_place(const struct fetch *f, int fd, const char *part
 	return GT_OK;
 }
 
-/* Tries all mirrors in turn. If all of them fail, the error names each with its reason. */
+/* Tries all mirrors in turn. If all fail, the error names each mirror with its reason. */
 static enum gt_code from_mirrors(const struct fetch *f, const struct gt_known_file *file, int fd, const char *part, struct gt_err *err)
 {
 	const char *one[] = {f->base_url, NULL}, *const *mirrors = f->base_url ? one : f->row->mirrors;
@@ -159,7 +159,7 @@ static enum gt_code from_mirrors(const struct fetch *f, const struct gt_known_fi
 		enum gt_code one_rc = from_mirror(f, file, mirrors[tried], fd, part, &stop, err);
 		if (one_rc == GT_OK || stop)
 			return one_rc;
-		rc = !tried || rc == one_rc ? one_rc : GT_EIO; /* different failures: some may be temporary, hence GT_EIO */
+		rc = !tried || rc == one_rc ? one_rc : GT_EIO; /* different codes: one of the failures may be temporary */
 		if (n < sizeof all)
 			n += (size_t)snprintf(all + n, sizeof all - n, "%s%.280s", tried ? "; " : "", err->msg);
 	}

@@ -12,7 +12,7 @@ struct state {
 	const struct gt_transfer *t;
 	CURL *curl;
 	uint64_t at;          /* offset of the next byte */
-	uint64_t size;        /* number of bytes of the whole file; UNKNOWN_MAX until the server tells, if it is not published */
+	uint64_t size;        /* size of the whole file in bytes; if not published, UNKNOWN_MAX until the server sends the size */
 	bool placed;          /* `at` has been set from the status of the reply */
 	uint64_t other_size;  /* size of the server's file if it differs from the expected size */
 	struct gt_err disk;   /* write error; code GT_OK: no error */

@@ -33,7 +33,7 @@ static void on_warning(png_structp png, png_const_charp why)
 	(void)png, (void)why; /* libpng's warnings are about unusual metadata and are ignored; damaged pixels are errors */
 }
 
-/* Finds the first chunk of a type, and returns the size of its body; NULL: there is none. */
+/* Finds the first chunk of a type, and returns the size of its body; NULL: no such chunk. */
 static const uint8_t *find_chunk(const uint8_t *raw, size_t size, const char *type, size_t *n)
 {
 	for (size_t at = 8; size - at >= 12;) {

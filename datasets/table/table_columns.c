@@ -114,7 +114,7 @@ static enum gt_code check_name(const struct gt_table_reader *r, const char *key,
 			               gt_cell_shown(name, shown), gt_cell_shown(r->table->column[k].name, like));
 		append_name(list, sizeof list, k, r->table->column[k].name);
 	}
-	bool decoded = false; /* decode with another encoding than UTF-8, as the file may have had before */
+	bool decoded = false; /* names were decoded from another encoding than UTF-8, which an earlier version of the file may have had */
 	for (const char *p = name; *p; p++)
 		decoded |= (*p & 0x80) && r->spec->encoding != GT_UTF_8;
 	bool taken_for_data = !r->table->header && r->spec->header == GT_HEADER_AUTO;
@@ -137,8 +137,8 @@ static enum gt_code check_names(const struct gt_table_reader *r, struct gt_err *
 	return GT_OK;
 }
 
-/* Returns whether data.columns names the fields of files without a header: one name per field, and not only the names c1, c2, …, which
- * gtrain gives to unnamed columns, and which may be listed in any order. */
+/* Returns whether data.columns names the fields of files without a header: one name per field, and not only c1, c2, …, which are gtrain's
+ * names of unnamed columns and may be in any order. */
 static bool names_all_fields(const struct gt_table_spec *s, int nfields)
 {
 	int numbered = 0;
@@ -172,7 +172,7 @@ static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_
 		if (!gt_utf8_valid(name))
 			return gt_fail(err, GT_EDATA, "%.400s:%lld: expected names of columns in UTF-8, got \"%s\"; " GT_USE_ENCODING,
 			               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
-		for (const char *p = name; *p; p++) /* a config cannot contain such a name */
+		for (const char *p = name; *p; p++) /* a config cannot contain control characters */
 			if ((uint8_t)*p < 0x20 || *p == 0x7f)
 				return gt_fail(err, GT_EDATA, "%.400s:%lld: expected names of columns without control characters, got \"%s\"",
 				               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
@@ -257,7 +257,7 @@ static enum gt_code map_positions(struct gt_table_reader *r, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Signs that the first record of a file is a header, in a table that must not have headers. */
+/* Evidence that the first record of a file is a header, although the table must not have headers. */
 struct header_signs {
 	int words;  /* count of words that the training data does not have in their columns */
 	bool number; /* one of these words is in a column of numbers */
@@ -265,7 +265,7 @@ struct header_signs {
 	bool names; /* the fields are the names of their columns */
 };
 
-/* Updates the signs for the field of column k, whose text has len bytes. */
+/* Updates the evidence with the field of column k, whose text has len bytes. */
 static void note_header_signs(const struct gt_table_reader *r, int k, const char *text, size_t len, struct header_signs *h)
 {
 	const struct gt_table_fact *f = r->facts ? &r->facts->column[k] : NULL;

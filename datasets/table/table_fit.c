@@ -51,7 +51,7 @@ static uint64_t kth_smallest(uint64_t *key, int64_t n, int64_t k)
 	return key[0];
 }
 
-/* Fits the statistics of l->v[n], in which NaN stands for a missing value. */
+/* Fits the statistics of l->v[n]; NaN: a missing value. */
 static enum gt_code fit_numbers(struct fit *l, struct gt_table_fact *f, struct gt_err *err)
 {
 	int64_t present = 0, below = 0;
@@ -82,7 +82,7 @@ static enum gt_code fit_numbers(struct fit *l, struct gt_table_fact *f, struct g
 	return GT_OK;
 }
 
-/* Returns whether the column name is typical of keys: a word of the list, or a name that ends with id. */
+/* Returns whether a column name suggests keys: a word of the list, or a name that ends with id. */
 static bool is_key_name(const char *name)
 {
 	static const char *const words[] = {"id", "index", "idx", "no", "no.", "nr", "nr.", "num", "number", "key", "row", "rowid", "pk", "#",
@@ -115,7 +115,7 @@ static bool all_different(double *v, int64_t n)
 
 static const char row_numbers[] = "row numbers: each is 1 more than the one before", keys[] = "a key by its name, all different";
 
-/* Ignores a column of row numbers or keys, because a model could only learn the order of the rows from it. */
+/* Ignores a column of row numbers or keys: a model could learn only the order of the rows from it. */
 static enum gt_code infer_keys(struct fit *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
 {
 	if (!s->numbers || !s->whole || s->missing || s->different <= GT_TABLE_FEW)
@@ -130,7 +130,7 @@ static enum gt_code infer_keys(struct fit *l, int k, const struct gt_table_surve
 	return GT_OK;
 }
 
-/* Returns the order if the bit mask has a single order; else GT_DATE_AUTO. */
+/* Returns the only order in the bit mask; GT_DATE_AUTO: there are several or none. */
 static enum gt_date_order single_order(unsigned orders)
 {
 	for (int o = 1; o < GT_DATE_ORDERS; o++)

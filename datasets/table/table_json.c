@@ -186,7 +186,7 @@ enum gt_code gt_table_json_get(const struct gt_json_value *v, const char *path, 
 {
 	*out = (struct gt_table_facts){0};
 	enum gt_code code = parse_table(v, path, out, err);
-	if (code == GT_ECONFIG) /* the facts have no target, which here is an error in the checkpoint, not in a config */
+	if (code == GT_ECONFIG) /* the facts have no target, which is an error of the checkpoint, not of a config */
 		code = gt_fail(err, GT_EDATA, "%.400s: expected one target column of classes, or target columns of numbers", path);
 	if (code != GT_OK)
 		gt_table_facts_free(out);

@@ -1,4 +1,4 @@
-/* A vocabulary in memory: counted words of a training split, and the text form. */
+/* Vocabularies: counting the words of a training split, and the text form. */
 #include "text/vocab.h"
 #include "base/arena.h"
 #include "text/text_utf8.h"
@@ -233,7 +233,7 @@ enum gt_code gt_vocab_build(const struct gt_vocab_counter *c, int64_t min_freq, 
 	                                "none", (long long)min_freq);
 	for (int i = 0; i < 2 && code == GT_OK; i++)
 		code = add_token(*out, special[i], strlen(special[i]), &id, err);
-	for (int32_t i = 0; i < n && code == GT_OK && (*out)->words.n < max_vocab; i++) /* a word that equals a special token adds nothing */
+	for (int32_t i = 0; i < n && code == GT_OK && (*out)->words.n < max_vocab; i++) /* no new id for a word that equals a special token */
 		code = add_token(*out, gt_words_text(&c->words, order[i]), gt_words_len(&c->words, order[i]), &id, err);
 	free(order);
 	if (code != GT_OK) {

@@ -1,5 +1,5 @@
-/* The first step of GT_TOK_WORDS: HTML breaks and entities, case folding, NFC. ASCII is copied; other characters pass through a segment
- * that is normalised as a whole. A segment ends before each character that cannot combine with earlier characters. */
+/* The first step of GT_TOK_WORDS: HTML breaks and entities, case folding, NFC. ASCII is copied; other characters are collected in a
+ * segment, which is normalised as a whole. A segment ends before each character that cannot combine with earlier characters. */
 #include "base/arena.h"
 #include "text/text_utf8.h"
 #include "text/token_sink.h"

@@ -15,9 +15,9 @@
 #define MAX_DEVICES 64
 
 /* Limits how long idle OpenMP threads spin. libgomp reads this variable when the cpu backend loads it. By default its threads spin for
- * milliseconds before they sleep. If another process uses the core, a spinning thread takes the core from the very thread for which it
- * waits: an MLP step of 0.3 ms took 54 ms on a shared machine, and 4 to 6 ms with this count, which still covers the gaps between two loops
- * of a step. */
+ * milliseconds before they sleep. On a core that another process uses, too, a spinning thread takes time from the very thread for which it
+ * waits: an MLP step of 0.3 ms took 54 ms on a shared machine, and 4 to 6 ms with this count, which is still longer than the gaps between
+ * two loops of a step. */
 static void threads_sleep_early(void)
 {
 	if (!getenv("OMP_WAIT_POLICY"))
@@ -87,7 +87,7 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 	return code;
 }
 
-/* Returns whether a device file of the NVIDIA driver exists, which is /dev/dxg on WSL. */
+/* Returns whether a device file of the NVIDIA driver exists; on WSL, the file is /dev/dxg. */
 static bool gpu_is_there(void)
 {
 	return !access("/dev/nvidiactl", F_OK) || !access("/dev/dxg", F_OK);

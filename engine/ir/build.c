@@ -77,7 +77,7 @@ static int find_input(const struct names *t, const char *name)
 	return -1;
 }
 
-/* Checks that the layer can take an input of this description. */
+/* Checks that the layer accepts an input with this description. */
 static enum gt_code check_input(const struct gt_graph *g, const struct gt_op *op, gt_vid v, struct gt_err *err)
 {
 	const struct gt_tdesc *d = gt_graph_desc(g, v);

@@ -5,7 +5,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-/* A larger tensor is probably a typing error in the config, and products of such sizes could overflow. */
+/* A larger tensor is probably an error in the config, and products of such sizes could overflow. */
 #define MAX_ELEMENTS ((int64_t)1 << 40)
 
 /* Returns the array with space for one more item. The old array stays in the arena, so pointers into it may be outdated but never
@@ -95,7 +95,7 @@ const struct gt_tdesc *gt_graph_desc(const struct gt_graph *g, gt_vid v)
 	return &g->values[v].desc;
 }
 
-/* Returns the place of an operand in the node, or NULL. */
+/* Returns a pointer to an operand in the node, or NULL. */
 static gt_vid *find_operand(struct gt_node *n, const char *name)
 {
 	int in = gt_opsig_find_input(n->op->code, name), out = in < 0 ? gt_opsig_find_output(n->op->code, name) : -1;
@@ -182,8 +182,8 @@ static enum gt_code add_alias(struct gt_graph *g, struct gt_param *p, const char
 	return GT_OK;
 }
 
-/* Appends the weight of the layer that spec.tie names to n's inputs. half: n reads the work copy. draws: how many random draws PyTorch
- * makes for the weight that n would have without the tie. */
+/* Appends the weight of the layer that spec.tie names to n's inputs. half: n reads the work copy. draws: number of random draws that
+ * PyTorch makes for the weight that n would have without the tie. */
 static enum gt_code tied_param(struct gt_graph *g, struct gt_node *n, const int64_t *dim, bool half, int64_t draws, struct gt_err *err)
 {
 	const struct gt_layer_spec *s = g->spec;
@@ -210,7 +210,7 @@ static enum gt_code tied_param(struct gt_graph *g, struct gt_node *n, const int6
 	return GT_OK;
 }
 
-/* Refuses keys that would change how the weight of a layer is drawn, if it begins with one value. */
+/* Refuses keys that change the random initial values, for a layer whose weight begins with equal values. */
 static enum gt_code check_constant(const struct gt_layer_spec *s, enum gt_init_method then, struct gt_err *err)
 {
 	if (s->init_std > 0)

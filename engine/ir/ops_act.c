@@ -91,7 +91,7 @@ static enum gt_code prelu_infer(struct gt_graph *g, struct gt_node *n, struct gt
 	return gt_infer_same(g, n, err);
 }
 
-/* One node makes dx and dw. It makes dx even if dx is not wanted, because rarely only this weight is trained. */
+/* One node makes dx and dw. It makes dx even if dx is not needed, because it is rare that only this weight is trained. */
 static enum gt_code prelu_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;

@@ -59,7 +59,7 @@ static enum gt_code token_infer(struct gt_graph *g, struct gt_node *n, struct gt
 	return gt_infer_same(g, n, err);
 }
 
-/* Zeros of the shape of x, whatever x is: no gradient goes back to x. */
+/* For a node whose output is zeros with the shape of x: x gets no gradient. */
 static enum gt_code no_gradient(GT_GRADIENT_ARGS)
 {
 	(void)g, (void)n, (void)dy, (void)want, (void)dx, (void)err;

@@ -93,7 +93,7 @@ struct attr_layer_scale {
 	double value; /* initial value of all factors */
 };
 
-/* A depthwise convolution of 1x1 pixels whose filters begin with one value. */
+/* A depthwise 1x1 convolution whose filters all begin with the same value. */
 static enum gt_code factors_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct attr_layer_scale *a = g->spec->attr;

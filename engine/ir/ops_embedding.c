@@ -1,5 +1,5 @@
 /* Tables of learned rows that integers select: embedding, embeddings (one table for each column) and embedding_bag (torch.nn.Embedding,
- * EmbeddingBag). A table is f32 in every precision, and has no 16-bit copy: the rows that a batch reads are rounded as they are read. */
+ * EmbeddingBag). A table is f32 in every precision, and has no 16-bit copy: rows are rounded when a batch reads them. */
 #include "ir/rows.h"
 #include <string.h>
 
@@ -40,7 +40,7 @@ static enum gt_code table_param(struct gt_graph *g, struct gt_node *n, struct gt
 		               (long long)a->padding);
 	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_TABLE, 2, (int64_t[]){a->num, a->dim}, (struct gt_init){GT_INIT_NORMAL, 1},
 	                      a->dim, a->num, err));
-	if (!g->spec || !g->spec->tie) /* the owner of a tied table decides its initial values */
+	if (!g->spec || !g->spec->tie) /* the owner of a tied table determines its initial values */
 		g->params[g->nparams - 1].zero_row = a->padding;
 	return GT_OK;
 }

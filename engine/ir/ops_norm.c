@@ -58,7 +58,7 @@ static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	struct gt_attr_norm *a = n->attr;
 	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	int64_t channels = x.dim[1];
-	int still; /* the group that freezes the running statistics; -1: none */
+	int still; /* group that freezes the running statistics; -1: none */
 	GT_TRY(find_frozen_stats_group(g, n, a->track, &still, err));
 	a->train = (g->train && still < 0) || !a->track;
 	/* The variance of a single value is 0, so the result would be meaningless. */
@@ -104,8 +104,8 @@ static enum gt_code layernorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	return norm_outputs(g, n, 1, x.dim, err);
 }
 
-/* The operation normalises over all dimensions but the first. If the layer normalises over fewer, the dimensions before these are merged
- * into the batch; an image is flattened first and unflattened afterwards, because NHWC has another order of elements. */
+/* The operation normalises over all dimensions but the first. If the layer normalises over fewer dimensions, the dimensions before these
+ * are merged into the batch. An image is first flattened and later unflattened, because NHWC has another order of elements. */
 static enum gt_code layernorm_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
                                      struct gt_err *err)
 {

@@ -102,7 +102,7 @@ static enum gt_code adaptive_avg_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_ADAPTIVE_AVGPOOL2D_DX, -1);
 }
 
-/* Counts one comparison or addition for each element of each window. In the backward pass each element of dy has one window. */
+/* Counts one comparison or addition for each element of each window. In the backward pass each element of dy belongs to one window. */
 static double pool_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_pool2d *a = n->attr;

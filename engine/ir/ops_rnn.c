@@ -256,7 +256,7 @@ const struct gt_op gt_ops_rnn[] = {
           "nn.LSTM|blstm|bilstm|rnn", lstm_expand),
     LAYER("gru", "gated recurrent units over [batch, tokens, features] (torch.nn.GRU, batch_first); inputs as for lstm", "nn.GRU|bigru",
           gru_expand),
-    /* A token's gates overwrite its part of x, and the gradient of this part overwrites the gates. */
+    /* The gates of a token overwrite its part of x, and the gradient of this part overwrites the gates. */
     {.code = GT_OP_LSTM_STEPS, .flags = GT_OPF_INPLACE, .inplace = {1, 0}, .infer = steps_infer, .gradient = lstm_gradient,
      .flops = steps_flops},
     {.code = GT_OP_GRU_STEPS, .flags = GT_OPF_INPLACE, .inplace = {1, 0}, .infer = steps_infer, .gradient = gru_gradient,

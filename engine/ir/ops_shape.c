@@ -15,7 +15,7 @@ static enum gt_code flatten_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN_DX, -1);
 }
 
-/* flatten.dx also serves as the forward operation that reshapes [batch, features] to rank 4. */
+/* flatten.dx is also used as the forward operation that reshapes [batch, features] to rank 4. */
 static enum gt_code unflatten_gradient(GT_GRADIENT_ARGS)
 {
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN, -1);
@@ -99,7 +99,7 @@ static double add_flops(const struct gt_graph *g, const struct gt_node *n)
 	return (double)gt_tdesc_count(gt_graph_desc(g, gt_node_first_output(n))) * (n->nin - 1);
 }
 
-/* d(ab)/da = b dy. If a and b are the same value, its gradient is the sum of both terms. */
+/* d(ab)/da = b dy. If a and b are the same value, its gradient is the sum of the gradients for a and b. */
 static enum gt_code mul_gradient(GT_GRADIENT_ARGS)
 {
 	for (int i = 0; i < 2; i++) {
@@ -175,7 +175,7 @@ static enum gt_code concat_infer(struct gt_graph *g, struct gt_node *n, struct g
 	return gt_graph_output(g, n, NULL, &d, &y, err);
 }
 
-/* One node splits dy into the gradients of all inputs, wanted or not, because the kernel's inner loop is the same. */
+/* One node splits dy into the gradients of all inputs, even those that are not needed, because the kernel's inner loop is the same. */
 static enum gt_code concat_gradient(GT_GRADIENT_ARGS)
 {
 	static const char *const suffix[GT_MAX_LAYER_IN] = {"dx0", "dx1", "dx2", "dx3", "dx4", "dx5", "dx6", "dx7"};

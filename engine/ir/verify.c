@@ -19,7 +19,7 @@ static enum gt_code check_value(const struct gt_graph *g, gt_vid id, struct gt_e
 	return GT_OK;
 }
 
-/* Checks that the operands have the types and shapes of the operation's signature, and that it changes no activation in place. */
+/* Checks that the operands have the types and shapes of the operation's signature, and that no activation is changed in place. */
 static enum gt_code check_signature(const struct gt_graph *g, const struct gt_node *n, struct gt_err *err)
 {
 	struct gt_opcall call = {.code = n->op->code, .name = n->name, .nin = n->nin, .nout = n->nout};

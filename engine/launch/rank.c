@@ -157,7 +157,7 @@ void gt_rank_report_progress(struct gt_rank_link *l, int64_t step)
 {
 	if (!l)
 		return;
-	/* Only this rank writes to its slot, so plain stores suffice; a step has no locked instruction. */
+	/* Only this rank writes to its slot, so plain stores suffice, without a locked instruction in each step. */
 	atomic_store_explicit(&l->slot->allow_ms, 0, memory_order_relaxed);
 	atomic_store_explicit(&l->slot->step, step, memory_order_relaxed);
 	uint64_t beats = atomic_load_explicit(&l->slot->beats, memory_order_relaxed) + 1;
@@ -179,7 +179,7 @@ void gt_rank_set_waiting(struct gt_rank_link *l, bool waits)
 {
 	if (!l)
 		return;
-	if (!waits) /* the wait is over, or the communicator has reported a failure; the work that follows has its own deadline */
+	if (!waits) /* the wait has ended (or failed): begin a new deadline for the work that follows */
 		atomic_fetch_add_explicit(&l->slot->beats, 1, memory_order_release);
 	atomic_store_explicit(&l->slot->waits, waits, memory_order_release);
 }
@@ -191,7 +191,7 @@ void gt_rank_report_error(struct gt_rank_link *l, enum gt_code code, const char 
 		return;
 	l->spoke = true;
 	snprintf(w.text, sizeof w.text, "%s", sentence);
-	send(l->sock, &w, sizeof w, MSG_DONTWAIT | MSG_NOSIGNAL); /* if the launcher does not read the message, it only has the exit code */
+	send(l->sock, &w, sizeof w, MSG_DONTWAIT | MSG_NOSIGNAL); /* if the launcher does not read the message, it knows only the exit code */
 }
 
 bool gt_rank_orphaned(const struct gt_rank_link *l)

@@ -42,7 +42,7 @@ static enum gt_code parse_number(const char *name, const char *text, long min, l
 	return GT_OK;
 }
 
-/* Reads a number that may be missing; then *out is unchanged. */
+/* Reads a number; if the variable is missing, *out is unchanged. */
 static enum gt_code env_int_optional(const struct env *e, const char *name, long min, long max, int *out, struct gt_err *err)
 {
 	const char *v = get_variable(e, name);
@@ -124,7 +124,7 @@ static enum gt_code parse_first_host(const char *name, const char *list, char *o
 	return GT_OK;
 }
 
-/* The number of tasks of a node in a Slurm list: "2(x3),1" and node 3 → 1. */
+/* Reads the number of tasks of a node from a Slurm list: "2(x3),1" and node 3 → 1. */
 static enum gt_code parse_task_count(const char *name, const char *list, int node, int *out, struct gt_err *err)
 {
 	const char *p = list;
@@ -159,7 +159,7 @@ static enum gt_code read_torchrun(const struct env *e, struct gt_world *w, struc
 	if (!w->addr[0])
 		strcpy(w->addr, "127.0.0.1");
 	if (!get_variable(e, f->local_rank) && !get_variable(e, f->local_world) && (is_loopback(w->addr) || w->world == 1)) {
-		w->local_rank = w->rank; /* a script with PyTorch's env:// sets only these by hand, and all its ranks are on this host */
+		w->local_rank = w->rank; /* a script for PyTorch's env:// sets only these variables, and all its ranks are on this host */
 		w->local_world = w->world;
 		return GT_OK;
 	}

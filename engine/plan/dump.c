@@ -39,7 +39,7 @@ static void print_communication(FILE *f, const struct gt_step *s)
 		fprintf(f, ", %s+%zu -> %s+%zu", gt_arena_name(c->from.arena), c->from.offset, gt_arena_name(c->to.arena), c->to.offset);
 }
 
-/* Prints one line for a step: its kind; its micro-batch, call, communication, event or range, depending on the kind; and the operands of
+/* Prints one line for each step: its kind; depending on the kind, its micro-batch, call, communication, event or range; and the operands of
  * the call's node. */
 enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool json, char **text, size_t *len, struct gt_err *err)
 {

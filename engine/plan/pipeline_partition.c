@@ -32,8 +32,7 @@ static bool is_recomputed(const struct gt_graph *g, const struct gt_node *n)
 	return false;
 }
 
-/* Returns whether node n may be in phase W, because only the optimizer's update needs its outputs. wanted: values that a node of phase B
- * reads. */
+/* Returns whether node n may be in phase W: only the optimizer's update needs its outputs. wanted: values that a node of phase B reads. */
 static bool is_deferrable(const struct gt_graph *g, const struct gt_node *n, const bool *wanted)
 {
 	bool again = is_recomputed(g, n);

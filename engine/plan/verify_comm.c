@@ -319,7 +319,7 @@ static bool advance_transfers(struct sim *s, int r)
 	return moved || done;
 }
 
-/* Simulates the next event of rank r: begins or completes it. Returns false if the rank waits and nothing changed. */
+/* Simulates the next event of rank r: begins or completes the event. Returns false if the rank waits and nothing has changed. */
 static bool advance_rank(struct sim *s, int r)
 {
 	if (s->at[r] >= s->nevents[r])
@@ -388,7 +388,7 @@ static enum gt_code refuse_deadlock(const struct sim *s, int r, struct gt_err *e
 }
 
 /* Finds the smallest sim.room with which all ranks reach the end of their programs. The search starts at 0. At each deadlock, it increases
- * room so that one of the waiting sends can continue. */
+ * room until one of the waiting sends can continue. */
 static size_t least_room(struct sim *s)
 {
 	restart_sim(s, 0);
@@ -407,7 +407,7 @@ static size_t least_room(struct sim *s)
 	}
 }
 
-/* Returns the most unread bytes in any channel to rank `held`: before each step of this rank, the other ranks run as far as they can. */
+/* Returns the maximum of unread bytes in a channel to rank `held`: before each step of `held`, other ranks run as far as they can. */
 static size_t most_unread(struct sim *s, int held)
 {
 	size_t most = 0;

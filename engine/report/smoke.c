@@ -1,6 +1,6 @@
 /* gt_smoke: runs and resumes the program in separate processes and compares the results. The directory:
- *   DIR/run/             directory of the run; at the end that of the resumed run
- *   DIR/uninterrupted/   last checkpoint of the first run, moved out of DIR/run before the resume
+ *   DIR/run/             directory of the run; at the end, of the resumed run
+ *   DIR/uninterrupted/   last checkpoint of the first run, moved out of DIR/run before resuming
  *   DIR/made-up/         generated rows or texts, if the data of the config is missing */
 #include "base/arena.h"
 #include "base/clock.h"
@@ -27,11 +27,11 @@ struct smoke {
 	struct gt_smoke_plan plan;
 	struct gt_smoke shown;
 	const char *dir, *run, *whole, *made; /* DIR, DIR/run, DIR/uninterrupted, DIR/made-up */
-	size_t existed;                /* length of the part of dir that existed before; only with --out */
+	size_t existed;                /* length of the part of the path dir that existed before; only with --out */
 	double heard;                  /* time of the last event */
 	double train_s, eval_s, save_s;
 	int64_t step;                  /* optimizer step that the last event reported */
-	bool no_memory;                /* there was no memory to parse an event */
+	bool no_memory;                /* memory ran out when an event was parsed */
 };
 
 static void report_phase(struct smoke *s, const char *phase, double seconds)
@@ -112,7 +112,7 @@ static enum gt_code start_ranks(struct smoke *s, char *const *base, const char *
 	r.capture = true;
 	s->heard = gt_clock();
 	enum gt_code code = gt_ranks_launch(&r, s->conf, s->run, NULL, &o, err);
-	if (code != GT_OK && s->plan.ranks == 1 && err && !strncmp(err->msg, only, strlen(only))) /* with one rank, the number is useless */
+	if (code != GT_OK && s->plan.ranks == 1 && err && !strncmp(err->msg, only, strlen(only))) /* with one rank, its number is not shown */
 		memmove(err->msg, err->msg + strlen(only), strlen(err->msg + strlen(only)) + 1);
 	GT_TRY(code);
 	if (s->no_memory)
@@ -151,7 +151,7 @@ static uint64_t checkpoint_bytes(const struct gt_ckpt_manifest *m)
 	return n;
 }
 
-/* Executes the first run and moves its last checkpoint out of the run directory, as if it had crashed before the last commit. */
+/* Executes the first run and moves its last checkpoint out of the run directory, as if the run had crashed before this commit. */
 static enum gt_code run_reference(struct smoke *s, struct gt_err *err)
 {
 	const char **more;

@@ -196,8 +196,8 @@ static enum gt_code find_groups(const struct gt_dataset_spec *ds, const struct g
 	return GT_OK;
 }
 
-/* Splits "valid" off the training samples as data.valid requests; without data.valid, the data may have its own split "valid". Samples
- * without marks are divided by their indices; so are all samples if the run of the checkpoint did so. */
+/* Splits "valid" off the training samples as data.valid requests; without data.valid, the data may have its own split "valid". Samples are
+ * divided by their indices if they have no marks, or if the run of the checkpoint divided them so. */
 static enum gt_code split_train(const struct gt_conf *c, const struct gt_dataset_spec *ds, struct gt_session_files *out, struct gt_err *err)
 {
 	const struct gt_dataset *set = &out->set[GT_TRAIN];
@@ -356,7 +356,7 @@ static bool is_split_wanted(const struct gt_session_spec *spec, enum gt_split sp
 }
 
 /* ---- formats that learn from the training split -------------------------------------------------------------------------------- */
-/* Learns from the training samples. */
+/* Fits facts to the training samples. */
 static enum gt_code learn_rows(const struct gt_dataset_spec *ds, const struct gt_session_files *files, struct gt_fitted **now,
                                struct gt_err *err)
 {
@@ -382,7 +382,7 @@ static enum gt_code compare_learned(const struct gt_session_spec *spec, const st
 	gt_fitted_free(now);
 	if (code == GT_OK)
 		return GT_OK;
-	if ((code == GT_EDATA || code == GT_ENOINPUT) && !spec->train) { /* GT_ENOINPUT: data.vocab, which the checkpoint has, is missing */
+	if ((code == GT_EDATA || code == GT_ENOINPUT) && !spec->train) { /* GT_ENOINPUT: data.vocab is missing; the checkpoint has a copy */
 		append_change(out, "%.700s; %s", why.msg,
 		              out->was.listed ? "a key of data has another value than in the run"
 		                       : "the training data has changed, or data.valid, data.limit or seed, so the splits train and valid may have "
@@ -396,13 +396,13 @@ static enum gt_code compare_learned(const struct gt_session_spec *spec, const st
 	                               : "a resumed run needs the same training data, with the same data.valid, data.limit and seed");
 }
 
-/* Takes the learned facts from the checkpoint, or learns them from the training samples. */
+/* Takes the fitted facts from the checkpoint, or fits them to the training samples. */
 static enum gt_code learn_or_load(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
                                   struct gt_err *err)
 {
 	if (!spec->ckpt)
 		return learn_rows(ds, out, &out->learned, err);
-	/* facts of changed samples cannot be compared: the run continues with the checkpoint's facts */
+	/* facts of changed samples are not compared: the run continues with the checkpoint's facts */
 	return !out->differs && !out->was.changed && (spec->train || out->set[GT_TRAIN].raw) ? compare_learned(spec, ds, out, err) : GT_OK;
 }
 
@@ -464,7 +464,7 @@ static void read_all(const struct gt_session_spec *spec, const struct gt_dataset
 	}
 }
 
-/* `gtrain check` works without the data. */
+/* Records a missing split of a dry session: `gtrain check` works without the data. */
 static bool note_missing_split(const struct gt_session_spec *spec, enum gt_split split, struct gt_err *why, struct gt_session_files *out)
 {
 	if (!spec->dry || why->code != GT_ENOINPUT)

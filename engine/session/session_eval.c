@@ -23,7 +23,7 @@ int64_t gt_session_ignored_label(const struct gt_session *s)
 struct evaluation {
 	struct gt_eval_prog *e;
 	int64_t all;    /* number of batches */
-	bool diagnoses; /* the batches are evaluated again, up to the first output that is not finite */
+	bool diagnoses; /* the batches are evaluated again to find the first output that is not finite */
 	char why[512];  /* with diagnoses: describes this output; "": not found yet */
 };
 
@@ -31,7 +31,7 @@ struct evaluation {
 static enum gt_code diagnose_batch(struct gt_session *s, struct evaluation *v, const struct gt_prog *p, const struct gt_step_args *numbers,
                                    struct gt_err *err)
 {
-	int64_t first = 0; /* world - (first rank that has found such an output); 0: no rank has */
+	int64_t first = 0; /* world - (first rank that has found such an output); 0: no rank has found one */
 	GT_TRY(gt_exec_diagnose_eval(&s->exec, p, v->e->loader, numbers, v->why, sizeof v->why, err));
 	if (s->at.world == 1)
 		return GT_OK;
@@ -124,7 +124,7 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	gt_loader_stop(e->loader);
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_session_sum_metrics(s, &m, err));
-	if (!(m.weight > 0)) /* a loss of 0 would be the best one */
+	if (!(m.weight > 0)) /* without weight, a loss of 0 would look like the best loss */
 		return gt_fail(err, GT_EDATA, "evaluation of the split %s: none of its %lld samples could be measured: they cannot be read "
 		               "(`gtrain check CFG --data --verify` lists them), or have no label that counts", gt_split_names[split],
 		               (long long)s->data.view[split].n);
@@ -145,7 +145,7 @@ static unsigned target_kinds(const struct gt_session *s)
 	       (gt_session_predicts_numbers(s) ? GT_KIND_NUMBERS : 0);
 }
 
-/* Returns whether the run computes scores of a split. */
+/* Returns whether the run computes scores for a split. */
 static bool is_split_measured(const struct gt_session *s, enum gt_split split)
 {
 	return split == GT_TRAIN ? s->prog.full.n || s->prog.tail.n : s->prog.eval[split].nfull > 0;

@@ -94,7 +94,7 @@ struct gt_loss_spec gt_session_loss(const struct gt_session *s, bool train)
 	return loss;
 }
 
-/* Returns whether the samples of a split are fetched: their files are decoded on demand, or the gather kernel cannot do their
+/* Returns whether the samples of a split are fetched: their files are decoded on demand, or the gather kernel does not support their
  * transforms. */
 static bool is_fetched(const struct gt_session *s, enum gt_split split, bool train)
 {
@@ -193,14 +193,14 @@ int gt_session_fetch_window(const struct gt_session *s)
 		row = is_fetched(s, (enum gt_split)i, i == GT_TRAIN) && bytes > row ? bytes : row;
 	}
 	while (window > 2 && 2 * window * ((batch + s->at.ndata - 1) / s->at.ndata) * row > (int64_t)1 << 30)
-		window /= 2; /* steps on such batches take so long that a few steps in a window are enough */
+		window /= 2; /* steps with such large batches take so long that a window needs only a few steps */
 	return window;
 }
 
 int gt_session_workers(const struct gt_session *s)
 {
 	int n = (int)s->conf->data.workers;
-	if (!n) /* threads that wait for the device can read; on a CPU, reading and computing share the cores */
+	if (!n) /* on a GPU, cores that wait for the device can read; on a CPU, reading and computing share the cores */
 		n = s->device.info.threads > 0 ? s->device.info.threads : 4;
 	return n < 1 ? 1 : n;
 }

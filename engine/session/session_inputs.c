@@ -72,8 +72,8 @@ static void count_lengths(const struct gt_view *v, const struct gt_field *f, int
 	}
 }
 
-/* Sets the lengths to which sequences are padded: the lengths in the config, or lengths that fit the first split that was read. The last
- * length is the longest that the model reads. d: the data; NULL: not found. */
+/* Sets the lengths to which sequences are padded: the lengths in the config, or lengths computed from the first split that was read. The
+ * last length is the longest that the model reads. d: the data; NULL: not found. */
 static enum gt_code set_lengths(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err)
 {
 	const struct gt_floats *given = &s->conf->data.lengths;

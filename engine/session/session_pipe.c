@@ -52,7 +52,7 @@ static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *
 }
 
 #define ROOM ((size_t)1 << 30) /* bytes that may be in transfer from one stage to another */
-/* Of ROOM, at most AHEAD bytes are reserved only so that no send waits for its receiver, as when a rank defers work (zero-bubble). */
+/* Of ROOM, at most AHEAD bytes are used only to avoid that sends wait for receivers, for example when a rank defers work (zero-bubble). */
 #define AHEAD ((size_t)32 << 20)
 
 /* Verifies the transfers of a whole step of all ranks, and that the data in transfer between two stages fit into the allowed memory. */

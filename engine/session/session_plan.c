@@ -98,7 +98,7 @@ static enum gt_code saved_weights(struct gt_session *s, const struct gt_ckpt *c,
 	return GT_OK;
 }
 
-/* Sets the weights of the session's loss and stores them in the facts for checkpoints, unless that has been done. g: a graph of the whole
+/* Sets the weights of the session's loss and stores them in the facts for checkpoints, if they are not set yet. g: a graph of the whole
  * model, still without its loss. All ranks compute the same weights. */
 static enum gt_code set_class_weights(struct gt_session *s, const struct gt_graph *g, struct gt_err *err)
 {
@@ -185,7 +185,7 @@ static enum gt_code build_graph(struct gt_session *s, const struct gt_plan_key *
 		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
 	g->length = w->length;
 	*out = g;
-	if (c->reproducible != GT_REPRO_WORLD) /* the possible fusions depend on the pipeline partition, but the bits of the result must not */
+	if (c->reproducible != GT_REPRO_WORLD) /* fusions would depend on the pipeline partition, but results must not */
 		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
 	if (w->train && gt_space_factored(s->space)) {
 		GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));

@@ -192,8 +192,8 @@ static int last_with_out(const struct gt_conf *c)
 	return 0;
 }
 
-/* Checks that every label that counts is one of the model's outputs. So a wrong label is an error before the first step. The readers have
- * checked that labels are below the dataset's number of classes. */
+/* Checks that every label, except ignored ones, is an output of the model, so that a wrong label is an error before the first step. The
+ * readers have checked that labels are below the dataset's number of classes. */
 static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
@@ -242,7 +242,7 @@ static enum gt_code build_step_progs(struct gt_session *s, struct gt_prog *full,
 	return GT_OK;
 }
 
-/* The programs outside of all phases come first: the first plan decides the layout, and only these programs train all parameters. */
+/* The programs outside of all phases come first: the first plan determines the layout, and only these programs train all parameters. */
 static enum gt_code build_train_progs(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_optim *o = &s->optim;
@@ -260,7 +260,7 @@ static enum gt_code build_train_progs(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns the phase of an optimizer step; NULL: it is outside of all phases. *end: the step at which this state ends, or INT64_MAX. */
+/* Returns the phase of an optimizer step; NULL: the step is in no phase. *end: the first later step with another result, or INT64_MAX. */
 static const struct gt_train_phase *phase_of(const struct gt_session *s, int64_t step, int64_t *end)
 {
 	for (int i = 0; i < s->optim.nphases; i++) {

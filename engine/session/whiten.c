@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SWEEPS 60 /* maximum sweeps of Jacobi's method, which converges quadratically; 6 to 10 are usual */
+#define SWEEPS 60 /* maximum number of sweeps of Jacobi's method, which converges quadratically; usually 6 to 10 suffice */
 
 static void rotate_jacobi(double *a, double *v, int n, int p, int q)
 {

@@ -3,7 +3,7 @@
 #include "ir/op.h"
 #include <string.h>
 
-#define PROVEN 64 /* maximum number of ranks whose programs are compared before a start; comparing one rank takes a millisecond or two */
+#define PROVEN 64 /* maximum number of ranks whose programs are compared before a start; each rank takes one or two milliseconds */
 
 struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device, bool paper, int rank, int world)
 {
@@ -140,7 +140,7 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 			prog[r] = select_program(c->rank[r], k);
 		GT_TRY(gt_verify_comm(c->arena, prog, coords, c->world, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
-		if (proof.need > room) /* session_pipe.c computed this limit without the collectives between transfers */
+		if (proof.need > room) /* session_pipe.c has computed `room` from transfers alone, without collectives */
 			return gt_fail(err, GT_EINTERNAL, "two ranks need a send buffer of %zu bytes, but the buffers have %zu", proof.need, room);
 		if (k)
 			continue;

@@ -148,7 +148,7 @@ struct search {
 	void (*warn)(void *user, const char *text);
 	void *user;
 	struct gt_err first; /* the reason why the newest checkpoint is not usable */
-	bool vanished;       /* the retention of a run removed a candidate during the search */
+	bool vanished;       /* another run's retention has removed a candidate during the search */
 };
 
 /* Opens the newest usable checkpoint of the n entries e, which gt_ckpt_scan has sorted. GT_ENOINPUT: none of them is a checkpoint. */
@@ -160,7 +160,7 @@ static enum gt_code open_newest(struct search *s, const struct gt_ckpt_entry *e,
 		struct gt_err why;
 		if (e[i].kind == GT_CKPT_LEFTOVER)
 			continue;
-		if (e[i].kind == GT_CKPT_PREV) { /* the displaced checkpoint counts only if the one that took its name is missing */
+		if (e[i].kind == GT_CKPT_PREV) { /* a displaced checkpoint is used only if the checkpoint that took its name is missing */
 			char name[GT_CKPT_NAME];
 			gt_ckpt_name_print(name, e[i].step);
 			if (entry_exists(s->dir, name))
@@ -173,8 +173,8 @@ static enum gt_code open_newest(struct search *s, const struct gt_ckpt_entry *e,
 			s->vanished = true;
 			continue;
 		}
-		/* Only damage, which includes a bad disk, makes the search continue with an older checkpoint. Another error says nothing about this
-		 * checkpoint. */
+		/* Only if the checkpoint is damaged, or the disk is bad, the search continues with an older checkpoint. After another error, this
+		 * checkpoint may be good. */
 		if (one != GT_EDATA && one != GT_EIO) {
 			if (err)
 				*err = why;
@@ -320,7 +320,7 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 		strcpy(dir, path);
 		return GT_OK;
 	}
-	/* If the last component of the path is step-… or a link to a step-… in the same directory, the path gives directory and step. */
+	/* If the last component of the path is step-… or a link to a step-… in the same directory, directory and step follow from the path. */
 	copy_last_name(path, name);
 	GT_TRY(gt_path_parent(dir, path, err));
 	if (*name && strcmp(name, ".") && strcmp(name, "..")) {

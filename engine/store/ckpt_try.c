@@ -17,7 +17,7 @@ static int get_write_error(const char *path)
 	struct statfs fs;
 	if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS))
 		return errno;
-	/* proc and sysfs accept no new files, although access(2) may report to root that they do. */
+	/* proc and sysfs accept no new files, although access(2) as root may report write permission. */
 	if (!statfs(path, &fs) && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC))
 		return ENOENT;
 	return 0;

@@ -43,7 +43,7 @@ static enum gt_code fail_damaged(const struct gt_ckpt *c, const char *why, struc
 	return gt_fail(err, GT_EDATA, "%s/data.json: %s", gt_ckpt_path(c), why);
 }
 
-/* Reads "class_weights". The loss divides by a sum of weights, so one of them must be positive. */
+/* Reads "class_weights". The loss divides by a sum of weights, so at least one weight must be positive. */
 static enum gt_code read_weights(const struct gt_ckpt *c, const struct gt_json_value *list, struct gt_arena *a, struct gt_data_facts *out,
                                  struct gt_err *err)
 {

@@ -7,7 +7,7 @@
 
 enum {
 	PICKLE_MAX = 64 << 20, /* bytes of data.pkl. A tensor takes about 150. */
-	NAME_MAX_BYTES = 400   /* of a member of the archive */
+	NAME_MAX_BYTES = 400   /* maximum length of a member's name */
 };
 
 /* A file that is being read. */
@@ -16,7 +16,7 @@ struct source {
 	const unsigned char *file;
 	struct gt_zip zip;
 	const struct gt_zip_member *pickle; /* NAME/data.pkl */
-	struct gt_arena *a;                 /* of the archive and the pickle; the result is in another one */
+	struct gt_arena *a;                 /* memory of the archive and the pickle; the result is in another arena */
 };
 
 bool gt_torch_is_file(const unsigned char *first, size_t n)
@@ -24,7 +24,7 @@ bool gt_torch_is_file(const unsigned char *first, size_t n)
 	return n > 30 && !memcmp(first, "PK\3\4", 4) && memmem(first + 30, n - 30, "/data.pkl", 9);
 }
 
-/* Finds the member NAME/<name>. NULL: there is none. */
+/* Finds the member NAME/<name>. NULL: no such member. */
 static const struct gt_zip_member *find_member(const struct source *s, const char *name)
 {
 	char full[NAME_MAX_BYTES];
@@ -55,7 +55,7 @@ static enum gt_code find_pickle(struct source *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns the dict that has the tensors: the value of a key of GT_TORCH_KEYS, or root. */
+/* Returns the dict of the tensors: the value of a key of GT_TORCH_KEYS, or root. */
 static const struct gt_pickle_value *find_state_dict(const struct gt_pickle_value *root)
 {
 	static const char *const keys[] = {
@@ -105,7 +105,7 @@ static enum gt_code read_shape(const struct source *s, const struct gt_pickle_va
 	return GT_OK;
 }
 
-/* Sets where the values of a tensor are. storage: the member that has them. count: its elements. */
+/* Sets the location of a tensor's values. storage: the member that contains them. count: number of elements of the tensor. */
 static enum gt_code place_values(const struct source *s, const struct gt_pickle_value *t, const struct gt_zip_member *storage,
                                  int64_t count, struct gt_st_slot *slot, struct gt_err *err)
 {

@@ -3,8 +3,8 @@
 #include <string.h>
 
 enum {
-	VALUES_MAX = 6000000, /* values of a pickle: bounds the memory that an untrusted one can take. A tensor has about 12. */
-	NAME_MAX_BYTES = 200  /* of a module or a class */
+	VALUES_MAX = 6000000, /* maximum number of values of a pickle, to limit the memory for an untrusted file. A tensor has about 12. */
+	NAME_MAX_BYTES = 200  /* maximum length of the name of a module or class */
 };
 
 static const struct gt_torch_global known[] = {
@@ -81,7 +81,7 @@ static enum gt_code pop_value(struct machine *m, struct gt_pickle_value **out, s
 	return GT_OK;
 }
 
-/* Removes the values above the last mark, and the mark. They stay at *v until the next push. */
+/* Removes the values above the last mark, and the mark. *v points to these values until the next push. */
 static enum gt_code pop_marked(struct machine *m, struct gt_pickle_value ***v, int *n, struct gt_err *err)
 {
 	if (!m->marks)
@@ -222,7 +222,7 @@ static enum gt_code push_short_tuple(struct machine *m, uint64_t arg, struct gt_
 	return push_tuple(m, v, (int)arg, err);
 }
 
-/* Adds n values to the list or dict on top of the stack. step: 1 for a list, 2 for a dict, whose values are keys and values in turn. */
+/* Adds n values to the list or dict on top of the stack. step: 1 for a list; 2 for a dict, for which keys and values alternate. */
 static enum gt_code add_items(struct machine *m, struct gt_pickle_value *const *v, int n, int step, struct gt_err *err)
 {
 	struct gt_pickle_value *to = m->depth ? m->stack[m->depth - 1] : &constants[NONE];
@@ -414,7 +414,7 @@ static enum gt_code push_storage(struct machine *m, uint64_t arg, struct gt_err 
 /* ---- the loop ------------------------------------------------------------ */
 
 static const struct opcode {
-	unsigned char code, bytes; /* bytes: of the integer that follows it, which is arg; 0: arg is `constant` */
+	unsigned char code, bytes; /* bytes: size of the integer after the opcode, which is arg; 0: arg is `constant` */
 	int constant;
 	enum gt_code (*run)(struct machine *m, uint64_t arg, struct gt_err *err);
 } opcodes[] = {

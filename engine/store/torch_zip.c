@@ -27,7 +27,7 @@ static enum gt_code fail_damaged(const struct archive *z, const char *what, stru
 	               z->path, what);
 }
 
-/* Returns the end record, which the comment of the archive follows, or NULL. */
+/* Returns the end record, which is followed by the archive's comment, or NULL. */
 static const unsigned char *find_end(const struct archive *z)
 {
 	uint64_t last = z->bytes < END ? 0 : z->bytes - END, first = last < COMMENT_MAX ? 0 : last - COMMENT_MAX;
@@ -37,7 +37,7 @@ static const unsigned char *find_end(const struct archive *z)
 	return NULL;
 }
 
-/* Takes count and place of the directory from the zip64 end record, which has them if they do not fit into the end record. */
+/* Reads count and location of the directory from the zip64 end record, if they do not fit into the end record. */
 static enum gt_code read_end64(struct archive *z, const unsigned char *end, struct gt_err *err)
 {
 	if (end - z->file < LOCATOR || memcmp(end - LOCATOR, "PK\6\7", 4) != 0)
@@ -64,7 +64,7 @@ static enum gt_code find_directory(struct archive *z, struct gt_err *err)
 	                                         (unsigned long long)z->count, MEMBERS_MAX);
 }
 
-/* Takes those of the two sizes and the offset that are 2^32 - 1 from the zip64 field, which lists them in this order. */
+/* Of two sizes and an offset, reads the values that are 2^32 - 1 from the zip64 field, which lists them in this order. */
 static bool read_extra(const unsigned char *p, size_t n, uint64_t *const value[3])
 {
 	while (n >= 4) {
@@ -85,7 +85,7 @@ static bool read_extra(const unsigned char *p, size_t n, uint64_t *const value[3
 	return true;
 }
 
-/* Sets where the data of a member begins, which only its local header, at byte `local`, tells. */
+/* Sets the start of a member's data, which is found only from its local header, at byte `local`. */
 static enum gt_code read_local(const struct archive *z, uint64_t local, struct gt_zip_member *m, struct gt_err *err)
 {
 	if (local > z->bytes || z->bytes - local < LOCAL || memcmp(z->file + local, "PK\3\4", 4) != 0)

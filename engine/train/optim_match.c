@@ -1,5 +1,5 @@
-/* Compares the optimizers that wrote a checkpoint with those of the session that resumes it. The state of one optimizer means nothing to
- * another one, even where the names are equal: lion's "exp_avg" differs from adam's, and muon's "momentum_buffer" from sgd's. */
+/* Compares the optimizers of a checkpoint with the optimizers of the session that resumes it. An optimizer cannot use the state of another
+ * optimizer, even if the names are equal: lion's "exp_avg" differs from adam's, and muon's "momentum_buffer" from sgd's. */
 #include "session/optim.h"
 #include "train/state.h"
 #include <fnmatch.h>
@@ -11,7 +11,7 @@
 struct used {
 	const struct gt_optim_call *call; /* NULL: the parameter is frozen for the whole run and has no optimizer */
 	const char *type;                 /* the word of its type in the config */
-	int group;                        /* entry of train.groups whose optimizer it is; -1: it is train.optimizer */
+	int group;                        /* entry of train.groups that sets this optimizer; -1: train.optimizer */
 };
 
 static struct used find_optimizer(const struct gt_conf *c, const struct gt_optim *o, const struct gt_param *p)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PREFIX "module." /* with which torch.nn.DataParallel and DistributedDataParallel begin all names */
+#define PREFIX "module." /* prefix of all names that torch.nn.DataParallel and DistributedDataParallel save */
 
 /* Puts file, line and key before the message in err, and keeps its code. */
 static enum gt_code add_location(const struct gt_conf *c, enum gt_code code, struct gt_err *err)
@@ -241,7 +241,7 @@ enum gt_code gt_pretrained_check(const struct gt_conf *c, const struct gt_graph 
 	return code;
 }
 
-/* Loads parameter or buffer i. Parts follow each other in memory, because they are parts of the first dimension. */
+/* Loads parameter or buffer i. Parts are consecutive in memory, because they are parts of the first dimension. */
 static enum gt_code load_tensor(struct gt_session *s, int i, const struct gt_st_file *f, const struct gt_pretrained_source *from,
                                 enum gt_dtype *converted, struct gt_err *err)
 {

@@ -40,13 +40,13 @@ static void keep_metric_watch(struct gt_ckpt_watch *w, const char *key, const ch
 		         "comparison", key, before, metric);
 }
 
-/* Returns whether a schedule has a length or a mark that is counted in epochs. */
+/* Returns whether a schedule has a length or position in epochs. */
 static bool is_by_epochs(const struct gt_conf_schedule *s)
 {
 	return s->unit == GT_UNIT_EPOCH && (gt_schedule_rows[s->type].counted || s->t_max > 0 || s->warmup > 0);
 }
 
-/* Returns whether anything of the run depends on the epoch: a schedule with unit = "epoch", or a group that is frozen for some epochs. */
+/* Returns whether the run has a schedule with unit = "epoch", or a group that is frozen for some epochs. */
 static bool has_epoch_schedule(const struct gt_session *s)
 {
 	bool any = is_by_epochs(&s->conf->train.schedule) || s->optim.nphases > 0;

@@ -101,7 +101,7 @@ static enum gt_code warn_of_other_ranks(struct gt_trainer *t, int64_t wrote, str
 }
 
 /* The function gt_session_spec.sized of a run: prints the warnings before memory is allocated, because a machine with too little memory can
- * end the process. metrics.jsonl is not open yet and does not receive them. */
+ * end the process. The warnings are not in metrics.jsonl, which is not open yet. */
 static enum gt_code report_warnings(void *user, const struct gt_session *s, struct gt_err *err)
 {
 	struct gt_trainer *t = user;
@@ -151,7 +151,7 @@ struct notes {
 };
 
 /* Opens the log files and writes config.cfg. If anything before this fails, the old files are unchanged. A run that goes back to an earlier
- * checkpoint does not replace them before its first commit. */
+ * checkpoint replaces the old files only at its first commit. */
 static enum gt_code open_log_files(const struct job *j, struct gt_trainer *t, struct notes *say, struct gt_err *err)
 {
 	char config[GT_PATH_SIZE];
@@ -294,7 +294,7 @@ static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_e
 	struct gt_trainer t = {.opts = &o, .team = team};
 	enum gt_code code = train_rank(j, &t, err);
 	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than a rank is given. If
-	 * ranks are threads, the error of the run may be that of another thread. */
+	 * ranks are threads, another thread may have caused the error of the run. */
 	if (code != GT_OK && code < 128 && err && gt_strategy_of(j->c->parallel.mode)->ranks != GT_RANKS_THREADS)
 		gt_rank_report_error(team->link, code, err->msg);
 	struct gt_err why[2] = {0};
@@ -342,7 +342,7 @@ static enum gt_code run_one_process(struct job *j, const struct gt_ranks *r, str
 	return code;
 }
 
-/* Trains n ranks that are threads. The data is read once for all of them. */
+/* Trains n ranks that are threads. The data is read once for all ranks. */
 static enum gt_code run_threads(struct job *j, int n, struct gt_err *err)
 {
 	struct gt_session_spec spec = session_spec(j->c);
@@ -455,7 +455,7 @@ enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_er
 	return run_or_resume(c, o->out ? o->out : c->checkpoint.dir, NULL, o, err);
 }
 
-/* Completes or removes what a killed run left incomplete in its directory, before a checkpoint is chosen. With several ranks, the launcher
+/* Completes or removes incomplete files of a killed run in its directory, before a checkpoint is chosen. With several ranks, the launcher
  * does this before it starts them, otherwise rank 0 when it opens the directory. */
 static enum gt_code finish_interrupted_commit(const char *dir, const struct gt_run_opts *o, struct gt_err *err)
 {
@@ -538,7 +538,7 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 	}
 	GT_TRY(finish_interrupted_commit(dir, o, err));
 	enum gt_code code = gt_ckpt_open(dir, from ? from : "latest", true, o->link ? NULL : on_warning, &warn, &ckpt,
-	                                 err); /* the launcher has printed the warnings already */
+	                                 err); /* the launcher has already printed the warnings */
 	if (code != GT_OK)
 		return code == GT_ENOINPUT && !from ? explain_no_checkpoint(dir, err) : code;
 	/* The text is verified by its digest, and @include is an error in it. */

@@ -99,7 +99,7 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 	if (ranks == GT_RANKS_THREADS)
 		out->threads = count_local_ranks(c, o);
 	if (o->link || out->world.world > 1 || !o->argv)
-		return GT_OK; /* the session reports a mode that this build does not have */
+		return GT_OK; /* the session will report that this build lacks the mode */
 	if (ranks == GT_RANKS_PROCESSES)
 		out->nproc = count_local_ranks(c, o);
 	out->launch = out->nproc > 1 || o->nnodes > 1 || o->max_restarts > 0;
@@ -149,15 +149,15 @@ static char *const *next_attempt_args(void *user, const struct gt_launch_end *la
 			return NULL;
 		l->argv[n] = from[n];
 	}
-	if (l->o->time_limit_s > 0) { /* the limit is that of the whole run; passes the remaining time */
+	if (l->o->time_limit_s > 0) { /* the limit applies to the whole run: pass the remaining time */
 		double left = l->o->time_limit_s - (gt_clock() - l->began);
 		if (left <= 1)
 			return NULL;
 		snprintf(l->limit, sizeof l->limit, "--time-limit=%.0fs", left);
 		l->argv[n++] = l->limit;
 	}
-	/* A run that went back to an earlier checkpoint restarts from that one until its first commit, because the newest one belongs to the
-	 * abandoned line. */
+	/* A run that went back to an earlier checkpoint restarts from that checkpoint until its first commit, because the newest checkpoint
+	 * belongs to the abandoned line. */
 	int64_t newest;
 	if (l->step >= 0 && gt_ckpt_newest_serial(l->dir, &newest, NULL) == GT_OK && newest == l->serial) {
 		snprintf(l->from, sizeof l->from, "--from=%lld", (long long)l->step);

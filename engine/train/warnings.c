@@ -110,7 +110,7 @@ static enum gt_code warn_last_layer(const struct list *l)
 
 /* The columns of a table that the model does not read. */
 struct unread {
-	char columns[400], inputs[128]; /* their names, and the inputs that a model needs to read them */
+	char columns[400], inputs[128]; /* names of the columns, and of the inputs that a model needs to read them */
 	int n;
 };
 
@@ -178,10 +178,10 @@ static enum gt_code warn_ended_schedule(const struct list *l)
 	                   length, epochs ? "epoch" : "step", length == 1 ? "" : "s", (double)b->steps - ceil(end), (long long)b->steps, rate);
 }
 
-#define TRIAL 10 /* a run with train.steps below this is a trial, such as a smoke test, and no training */
+#define TRIAL 10 /* a run with fewer train.steps is a trial, such as a smoke test */
 
-/* Warns of a schedule that the run leaves before its end, for example with train.epochs = 3 and t_max = 60: the learning rate is then
- * still high, or has never risen. path: the schedule. lr: the rate of its optimizer. */
+/* Warns of a schedule that is longer than the run, for example t_max = 60 with train.epochs = 3: the learning rate then ends too high, or
+ * never rises. path: the schedule. lr: the rate of its optimizer. */
 static enum gt_code warn_cut_schedule(const struct list *l, const char *path, const struct gt_conf_schedule *s, double lr)
 {
 	const struct gt_conf_train *t = &l->c->train;
@@ -251,7 +251,7 @@ static enum gt_code warn_whole_tables(const struct list *l)
 	return GT_OK;
 }
 
-/* Returns the number of processors that this process may use; with several ranks, which may divide them, those of the machine. */
+/* Returns the number of processors that this process may use; with several ranks, which may divide processors, the machine's number. */
 static int num_processors(int world)
 {
 	cpu_set_t set;
@@ -327,7 +327,7 @@ static enum gt_code warn_low_memory(const struct list *l)
 	                    : "use a smaller model, or divide it over ranks with parallel.mode = \"zero\" or \"pipe\"");
 }
 
-/* The condition is that of open_exec in session_open.c. */
+/* The condition is the same as in open_exec of session_open.c. */
 static enum gt_code warn_no_graphs_in_dp(const struct list *l)
 {
 	const struct gt_session *s = l->s;

@@ -50,8 +50,8 @@ enum gt_code gt_dnnl_open(struct gt_dnnl **out, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns the name of the largest instruction set of this processor that both major versions of oneDNN know. oneDNN's value of a set
- * includes the bits of its subsets. */
+/* Returns the name of this processor's largest instruction set that both major versions of oneDNN have. oneDNN's value of a set includes
+ * the bits of its subsets. */
 const char *gt_dnnl_isa(void)
 {
 	static const struct {

@@ -1,4 +1,4 @@
-/* Dropout, forward and gradient. Each draws the mask again (ew.h), so the mask is not stored. */
+/* Dropout, forward and gradient. Both draw the same mask (ew.h), so the mask is not stored. */
 #include "cpu/loops.h"
 #include "ew.h"
 #include <string.h>

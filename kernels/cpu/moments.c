@@ -1,5 +1,5 @@
-/* batchnorm.merge: combines the statistics of several ranks into those of a batch. These are a few thousand values, so one thread computes
- * them, in double. */
+/* batchnorm.merge: combines the statistics of several ranks into the statistics of a batch. One thread computes the few thousand values, in
+ * double. */
 #include "moments.h"
 #include "cpu/loops.h"
 #include <math.h>

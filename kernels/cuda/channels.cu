@@ -4,7 +4,7 @@
 
 #define BLOCK 256
 #define COLS 32 /* columns of a block of the sums of a sample */
-#define LANES 8 /* rows that such a block reads at once */
+#define LANES 8 /* rows that a block of the sums of a sample reads at once */
 
 struct channels_args {
 	const void *x, *dy, *v; /* v: one value per channel; prelu's v is f32 */

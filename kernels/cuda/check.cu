@@ -1,6 +1,6 @@
-/* The operation check, which decides whether the step is applied. One thread does it: the operands are a dozen values, and in a skipped
- * step also the values of the queued steps. If gradients are an operand, the kernel that ends their sum of squares (update.cu) also checks,
- * which saves a kernel in every step. */
+/* The operation check, which decides whether the step is applied. One thread suffices: the operands are a dozen values and, in a skipped
+ * step, the values of the queued steps. If gradients are an operand, the kernel that computes their sum of squares (update.cu) also does
+ * the check, which saves a kernel in every step. */
 #include "cuda/device.cuh"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
@@ -12,7 +12,7 @@ __global__ void __launch_bounds__(32) check_step(const gt_cu_check a)
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
-/* Returns the gradients whose squares the call adds up first, or NULL. */
+/* Returns the gradients whose sum of squares the call computes first, or NULL. */
 static const struct gt_tdesc *gradients_of(const struct gt_opcall *op)
 {
 	return gt_opcall_operand(op, "g");

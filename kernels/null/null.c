@@ -1,5 +1,5 @@
 /* A backend that makes plans and does not execute, for `gtrain check` and `gtrain plan` without a device, and for golden plans in tests. It
- * counts memory without allocating it; the addresses that alloc returns must not be accessed. It makes open layouts plain. It has two
+ * counts memory without allocating it; the addresses that alloc returns must not be accessed. Open layouts become plain. It has two
  * devices: null:0 accepts every operation and fuses operations as the CPU does; null:1, which --device null:cuda selects, accepts and
  * refuses the same calls as the CUDA backend (offers.h), to predict the speed of an absent GPU. */
 #include "backend.h"

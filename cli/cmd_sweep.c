@@ -110,6 +110,11 @@ static void show_progress(void *user, const struct gt_sweep *s, int index)
 		print_end(cli, s, &s->trial[index]);
 }
 
+static void warn_of_plan(void *user, const char *text)
+{
+	gt_cli_warn(user, text);
+}
+
 /* ---- results ------------------------------------------------------------------------------------------------------------------------ */
 static enum gt_code print_json(struct gt_cli *cli, const struct gt_sweep *s, struct gt_err *err)
 {
@@ -277,7 +282,8 @@ static enum gt_code run_sweep(struct gt_cli *cli, struct gt_err *err)
 	struct gt_sweep *s;
 	struct gt_err why;
 	struct gt_sweep_spec spec = {.dir = a->job.out, .trials = a->trials, .jobs = a->jobs ? (int)a->jobs : 1, .seed = a->seed ? a->seed : -1,
-	                             .halving = a->halving, .program = cli->argv[0], .tell = show_progress, .user = cli};
+	                             .halving = a->halving, .program = cli->argv[0], .tell = show_progress, .warn = warn_of_plan,
+	                             .user = cli};
 	if (is_directory(name))
 		GT_TRY(take_directory(a, name, &spec, err));
 	else

@@ -218,13 +218,21 @@ static void explain_keys(struct search *s)
 }
 
 /* ---- words -------------------------------------------------------------------------------------------------------------- */
-/* Returns the name of the key if it belongs to the word: an attribute of a layer type, or a key that applies only with the word. */
+/* Returns whether a key is in the group whose type the word is, and applies to all types: "lr" of "adamw". */
+static bool is_for_all_types(const struct gt_schema_word *of, const struct gt_schema_key *key)
+{
+	size_t n = (size_t)(last_name(of->key) - of->key);
+	return !strcmp(last_name(of->key), "type") && !strncmp(key->path, of->key, n) && !strchr(key->path + n, '.') && !*key->when &&
+	       strcmp(key->path, of->key) != 0;
+}
+
+/* Returns the name of the key if it belongs to the word: an attribute of a layer type, or a key that applies with the word. */
 static const char *key_of_word(const struct gt_schema_word *of, const struct gt_schema_key *key)
 {
 	size_t n = strlen(of->word);
 	bool belongs = !strcmp(of->key, layer_types)
 	                   ? !strncmp(key->path, "model.layers[].", 15) && !strncmp(key->path + 15, of->word, n) && key->path[15 + n] == '.'
-	                   : !strcmp(key->when, of->key) && is_among(key->is, of->word);
+	                   : is_for_all_types(of, key) || (!strcmp(key->when, of->key) && is_among(key->is, of->word));
 	return belongs ? last_name(key->path) : NULL;
 }
 

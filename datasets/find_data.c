@@ -5,6 +5,7 @@
 #include "format.h"
 #include "gzfile.h"
 #include "known.h"
+#include "missing_files.h"
 #include "numpy_file.h"
 #include "fitted.h"
 #include "sample_mark.h"
@@ -120,14 +121,17 @@ static void list_dirs(const struct gt_dataset_spec *spec, const struct gt_known_
 		add_dir(d, "/usr/share/datasets", names[i]);
 }
 
-static enum gt_code fail_not_found(const struct gt_dataset_spec *spec, const struct gt_known_dataset *known, const struct dirs *d,
-                                   struct gt_err *err)
+static enum gt_code fail_not_found(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_known_dataset *known,
+                                   const struct dirs *d, struct gt_err *err)
 {
-	char where[600] = "";
+	char where[600] = "", lacks[1000];
 	for (int i = 0; i < d->n; i++) {
 		size_t n = strlen(where);
 		snprintf(where + n, sizeof where - n, "%s%s", i ? ", " : "", d->path[i]);
 	}
+	for (int i = 0; i < d->n; i++)
+		if (gt_missing_files(d->path[i], split, lacks, sizeof lacks))
+			return gt_fail(err, GT_ENOINPUT, "data.%s: %s", *spec->root ? "root" : "name", lacks);
 	if (*spec->root && access(spec->root, F_OK) && errno != ENOENT && errno != ENOTDIR)
 		return gt_fail(err, GT_ENOINPUT, "data.root: cannot open %.300s: %s", spec->root, strerror(errno));
 	if (*spec->root && !access(spec->root, F_OK) && faccessat(AT_FDCWD, spec->root, R_OK | X_OK, AT_EACCESS) && errno == EACCES)
@@ -194,7 +198,7 @@ static enum gt_code search_dirs(const struct gt_dataset_spec *spec, enum gt_spli
 		}
 	}
 	if (rc == GT_OK && !paths->n)
-		rc = fail_not_found(spec, known, d, err);
+		rc = fail_not_found(spec, split, known, d, err);
 	free(d);
 	return rc;
 }

@@ -52,6 +52,11 @@ static bool is_split_name(const char *name, size_t len, bool usual)
 	return false;
 }
 
+bool gt_folder_names_split(const char *name)
+{
+	return is_split_name(name, strlen(name), true);
+}
+
 /* ---- folders on disk ---------------------------------------------------------------------------------------------------------- */
 /* The folders of the splits, relative to the root. */
 struct layout {
@@ -320,8 +325,10 @@ static enum gt_code list_split(struct gt_source *s, const struct gt_folder_kind 
 		return GT_OK;
 	}
 	GT_TRY(label_files(s, l, split, classes, spec, err));
-	if (!s->n)
-		return gt_fail(err, GT_EDATA, "%s: expected folders of %s, one for each class, got none", s->root, kind->what);
+	int len = (int)strlen(l->base[split]);
+	if (!s->n) /* the base ends with a slash */
+		return gt_fail(err, GT_EDATA, "%.600s%s%.*s: expected folders of %s, one for each class, got none", s->root, len ? "/" : "",
+		               len ? len - 1 : 0, l->base[split], kind->what);
 	return GT_OK;
 }
 

@@ -30,6 +30,8 @@ enum gt_code gt_folder_list(struct gt_source *s, const struct gt_folder_kind *ki
  * which are empty after an error. */
 enum gt_code gt_folder_split(const char *root, const struct gt_folder_kind *kind, enum gt_split split, const struct gt_dataset_spec *spec,
                              struct gt_source **out, struct gt_class_list *classes, struct gt_err *err);
+/* Returns whether a name is that of the directory of a split: train, valid, val or test. */
+bool gt_folder_names_split(const char *name);
 /* Returns whether path is a directory, or a file with the name of an archive. */
 bool gt_folder_is_source(const char *path);
 struct gt_paths;

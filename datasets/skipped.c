@@ -90,6 +90,15 @@ void gt_skipped_drop(struct gt_skipped *l, int set)
 	pthread_mutex_unlock(&l->lock);
 }
 
+void gt_skipped_each(struct gt_skipped *l, int set, void (*fn)(void *user, int64_t i), void *user)
+{
+	pthread_mutex_lock(&l->lock);
+	for (int64_t k = 0; k < l->n; k++)
+		if (l->entry[k].set == set)
+			fn(user, l->entry[k].sample);
+	pthread_mutex_unlock(&l->lock);
+}
+
 int64_t gt_skipped_new(struct gt_skipped *l, void (*fn)(void *user, int set, int64_t i, const char *why), void *user)
 {
 	pthread_mutex_lock(&l->lock);

@@ -19,6 +19,9 @@ enum gt_code gt_skipped_add(struct gt_skipped *l, int set, int64_t i, const char
 /* Removes the samples of a dataset before the dataset is read again. */
 void gt_skipped_drop(struct gt_skipped *l, int set);
 
+/* Calls fn with each sample of a dataset in the list, whether or not it has been reported. */
+void gt_skipped_each(struct gt_skipped *l, int set, void (*fn)(void *user, int64_t i), void *user);
+
 /* Calls fn with each sample that was added since the last call. Returns the number of samples in the list. */
 int64_t gt_skipped_new(struct gt_skipped *l, void (*fn)(void *user, int set, int64_t i, const char *why), void *user);
 

@@ -21,6 +21,7 @@ struct gt_sample_list {
 
 struct gt_used_samples {
 	bool by_number;  /* the samples were split by index, as in early versions */
+	bool by_draw;    /* the samples were split by their draws alone: without data.stratify, or as before it took the share of each class */
 	bool changed;    /* the run was resumed with other samples, data.valid or seed: the lists determine the split, and the facts were fitted
 	                    to earlier samples */
 	bool listed;     /* the lists are complete; false: there were too many samples for a checkpoint, and the lists are empty */

@@ -62,6 +62,9 @@ struct gt_data_check {
 enum gt_code gt_check_data(const struct gt_conf *c, bool whole, void (*found)(void *user, const char *split, const char *why), void *user,
                            struct gt_data_check *out, struct gt_err *err);
 
+/* Checks that the data of a config exists, without reading images. GT_ENOINPUT names the files that are missing. */
+enum gt_code gt_probe_data(const struct gt_conf *c, struct gt_err *err);
+
 /* ---- from data to a config -------------------------------------------------------------------------------------------------- */
 struct gt_init_spec {
 	const char *path;           /* a folder of images or texts, an archive of one, or a table */

@@ -21,9 +21,9 @@ struct gt_export_spec {
  * and output is symbolic ("batch"); sequences have the longest length. Metadata: the name of the run, its step, the names of the classes,
  * and how inputs are prepared. GT_EFAIL: a layer has no equivalent in ONNX, or the file would be too large. */
 enum gt_code gt_export_onnx(const struct gt_export_spec *spec, struct gt_err *err);
-/* Writes a directory: model.py (the layers as modules of torch.nn), model.safetensors (the f32 weights), README.md (a model card) and, for
- * tables and texts, data.json (gtrain-checkpoint(5)). GT_ECANTCREAT: the directory exists and is not empty. GT_EFAIL: a layer has no
- * equivalent in torch.nn. */
+/* Writes a directory: model.py (the layers as modules of torch.nn), model.safetensors (the f32 weights), README.md (a model card), for
+ * tables and texts data.json (gtrain-checkpoint(5)), and for texts tokens.py and vocab.txt (the tokenizer in Python). GT_ECANTCREAT: the
+ * directory exists and is not empty. GT_EFAIL: a layer has no equivalent in torch.nn. */
 enum gt_code gt_export_torch(const struct gt_export_spec *spec, struct gt_err *err);
 
 #endif

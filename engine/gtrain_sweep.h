@@ -76,13 +76,15 @@ struct gt_sweep_spec {
 	char *program;           /* argv[0] of the trials */
 	/* Called when trial `index` starts or ends, and several times a second with index -1. */
 	void (*tell)(void *user, const struct gt_sweep *s, int index);
+	void (*warn)(void *user, const char *text); /* receives warnings about the plan, before the first trial; NULL: not called */
 	void *user;
 };
 
-/* Checks the configs of all trials, then runs those that have not ended. *out, in the arena, has the results, also after a signal (code 128
- * + its number); it is NULL after an error before the first trial. GT_EUSAGE: settings that make no sweep. GT_ECONFIG: a trial's config is
- * wrong. GT_ECANTCREAT: the directory has another sweep, or is in use. Trials that fail do not end a sweep: the code is GT_OK if a trial
- * has succeeded, else the code of the first failure. Call it while the process has one thread. */
+/* Checks the configs of all trials, and that the data of one exists, then runs those that have not ended. *out, in the arena, has the
+ * results, also after a signal (code 128 + its number); it is NULL after an error before the first trial. GT_EUSAGE: settings that make no
+ * sweep. GT_ECONFIG: a trial's config is wrong. GT_ENOINPUT: the data of every trial is missing. GT_ECANTCREAT: the directory has another
+ * sweep, or is in use. Trials that fail do not end a sweep: the code is GT_OK if a trial has succeeded, else the code of the first
+ * failure. Call it while the process has one thread. */
 enum gt_code gt_sweep_run(const struct gt_sweep_spec *spec, struct gt_arena *a, struct gt_sweep **out, struct gt_err *err);
 
 #endif

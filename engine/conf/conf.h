@@ -53,6 +53,7 @@ struct gt_conf_data {
 	bool shuffle, drop_last;
 	int sampler;                   /* enum gt_sampler */
 	double valid;                  /* share of the training split that becomes the split "valid" */
+	int64_t valid_seed;            /* seed of this division; -1: that of the run */
 	bool stratify;                 /* take this share of every class */
 	int on_error;                  /* enum gt_on_error */
 	int64_t workers;               /* number of threads that read and decode samples; 0: chosen automatically */

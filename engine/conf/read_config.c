@@ -1,4 +1,5 @@
 /* Reads the whole config: all sections by their rows, then augmentations, groups and layers, and then checks for contradictions. */
+#include "base/shell_word.h"
 #include "conf/metric_name.h"
 #include "conf/schema.h"
 #include "known_weights.h"
@@ -90,6 +91,25 @@ static enum gt_code pretrained_path(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Makes the program of log.command absolute if its name is a relative path, such as "./log.sh", so that the run can be started from any
+ * directory. A name without a slash, and the arguments, are for the shell. */
+static enum gt_code command_path(struct gt_reading *rd, struct gt_err *err)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./+@,";
+	const char **command = &rd->conf->log.command, *begin = *command + strspn(*command, " \t\n");
+	size_t n = strspn(begin, plain);
+	char word[PATH_MAX];
+	const char *path;
+	if (!memchr(begin, '/', n) || *begin == '/' || (begin[n] && !strchr(" \t\n;|&<>", begin[n])))
+		return GT_OK;
+	GT_NEW_STR(path, gt_arena_printf(rd->arena, "%.*s", (int)n, begin), err);
+	GT_TRY(make_path_absolute(rd, "log.command", &path, err));
+	if (*path != '/') /* the text of a checkpoint */
+		return GT_OK;
+	GT_NEW_STR(*command, gt_arena_printf(rd->arena, "%s%s", gt_shell_word(path, word, sizeof word), begin + n), err);
+	return GT_OK;
+}
+
 static enum gt_code data_paths(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_conf_data *d = &rd->conf->data;
@@ -170,6 +190,7 @@ enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err)
 		c->checkpoint.best_mode = gt_metric_falls(c->checkpoint.best_metric);
 	GT_COLLECT(rd, err, data_paths(rd, err));
 	GT_COLLECT(rd, err, pretrained_path(rd, err));
+	GT_COLLECT(rd, err, command_path(rd, err));
 	GT_COLLECT(rd, err, make_path_absolute(rd, "data.vocab", &c->data.text.vocab, err));
 	GT_COLLECT(rd, err, read_transforms(rd, "data.augment", c->data.augment, &c->data.naugment, err));
 	GT_COLLECT(rd, err, read_transforms(rd, "eval.transforms", c->eval.transforms, &c->eval.ntransforms, err));

@@ -19,13 +19,19 @@
 #define GT_SCHED_WARMUP {"warmup"}, {"warmup_start"}
 #define GT_SCHEDULES(X)                                                                                                                    \
 	X(CONSTANT, constant, false, "none", "lr", GT_SCHED_WARMUP)                                                                            \
-	X(STEP, step, true, "StepLR", "StepLR", {"step_size"}, {"gamma"}, GT_SCHED_WARMUP)                                                     \
-	X(MULTISTEP, multistep, true, "MultiStepLR", "MultiStepLR", {"milestones"}, {"gamma"}, GT_SCHED_WARMUP)                                \
-	X(EXPONENTIAL, exponential, true, "ExponentialLR", "ExponentialLR", {"gamma"}, GT_SCHED_WARMUP)                                        \
-	X(COSINE, cosine, false, "CosineAnnealingLR|cosine_annealing", "CosineAnnealingLR", {"t_max"}, {"min_lr"}, GT_SCHED_WARMUP)            \
-	X(POLYNOMIAL, polynomial, false, "PolynomialLR|linear", "PolynomialLR", {"t_max"}, {"min_lr"}, {"power"}, GT_SCHED_WARMUP)             \
-	X(ONECYCLE, onecycle, false, "OneCycleLR", "OneCycleLR", {"t_max"}, {"pct_start"}, {"div_factor"}, {"final_div_factor"},               \
-	  {"three_phase"}, {"anneal_strategy"}, {"cycle_momentum"}, {"base_momentum"}, {"max_momentum"})                                       \
+	X(STEP, step, true, "StepLR", "StepLR, lr is multiplied by gamma after every step_size", {"step_size"}, {"gamma"}, GT_SCHED_WARMUP)    \
+	X(MULTISTEP, multistep, true, "MultiStepLR", "MultiStepLR, lr is multiplied by gamma at each of the milestones", {"milestones"},       \
+	  {"gamma"}, GT_SCHED_WARMUP)                                                                                                          \
+	X(EXPONENTIAL, exponential, true, "ExponentialLR", "ExponentialLR, lr is multiplied by gamma once per unit", {"gamma"},                \
+	  GT_SCHED_WARMUP)                                                                                                                     \
+	X(COSINE, cosine, false, "CosineAnnealingLR|cosine_annealing", "CosineAnnealingLR, half a cosine from lr to min_lr", {"t_max"},        \
+	  {"min_lr"}, GT_SCHED_WARMUP)                                                                                                         \
+	X(POLYNOMIAL, polynomial, false, "PolynomialLR|linear", "PolynomialLR, from lr to min_lr, with power = 1 in a line", {"t_max"},        \
+	  {"min_lr"}, {"power"}, GT_SCHED_WARMUP)                                                                                              \
+	X(ONECYCLE, onecycle, false, "OneCycleLR",                                                                                             \
+	  "OneCycleLR, in the share pct_start of the run up from lr / div_factor to lr, then down to lr / div_factor / final_div_factor, "     \
+	  "while the momentum goes the other way", {"t_max"}, {"pct_start"}, {"div_factor"}, {"final_div_factor"}, {"three_phase"},            \
+	  {"anneal_strategy"}, {"cycle_momentum"}, {"base_momentum"}, {"max_momentum"})                                                        \
 	X(FLAT_COSINE, flat_cosine, false, "", "constant, then half a cosine down", {"t_max"}, {"min_lr"}, {"pct_flat"}, GT_SCHED_WARMUP)      \
 	X(PLATEAU, plateau, false, "ReduceLROnPlateau|reduce_lr_on_plateau|reduce_on_plateau",                                                 \
 	  "ReduceLROnPlateau, the only type whose learning rates depend on the results of the run", {"min_lr"}, {"metric"}, {"factor"},        \
@@ -43,21 +49,26 @@
 enum gt_cyclic_mode { GT_CYCLIC_TRIANGULAR, GT_CYCLIC_TRIANGULAR2, GT_CYCLIC_EXP_RANGE };
 enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
 
+#define GT_SCHED_IN_UNITS ", in epochs (unit = \"step\": in steps)"
+
 /* Keys of train.schedule: X(P, A, TYPE, key, values, default, min, max, flags, help), columns of struct gt_row (conf/schema.h): TYPE is
  * GT_T_TYPE, and values are the words of an ENUM or a CHOICE. The member of struct gt_conf_schedule has the name of the key. P and A are
  * passed to X. A key exists for the types whose row in GT_SCHEDULES names it. */
 #define GT_SCHEDULE_KEYS(X, P, A)                                                                                                          \
-	X(P, A, FLOAT, warmup, NULL, "0.0", 0, INFINITY, 0, "length of a linear warm-up of the learning rate before the schedule")             \
+	X(P, A, FLOAT, warmup, NULL, "0.0", 0, INFINITY, 0,                                                                                    \
+	  "length of a linear warm-up of the learning rate before the schedule" GT_SCHED_IN_UNITS)                                             \
 	X(P, A, FLOAT, warmup_start, NULL, "0.0", 0, 1, 0, "learning rate at the first step of the warm-up, divided by lr")                    \
 	X(P, A, FLOAT, step_size, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED,                                                         \
-	  "interval after which the learning rate is multiplied by gamma")                                                                     \
+	  "interval after which the learning rate is multiplied by gamma" GT_SCHED_IN_UNITS)                                                   \
 	X(P, A, FLOATS, milestones, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED,                                                       \
-	  "times, in ascending order, at which the learning rate is multiplied by gamma")                                                      \
+	  "times, in ascending order, at which the learning rate is multiplied by gamma" GT_SCHED_IN_UNITS)                                    \
 	X(P, A, FLOAT, gamma, NULL, "0.1", 0, INFINITY, 0,                                                                                     \
 	  "factor by which the learning rate is multiplied; exponential applies it once per unit; exponential, and cyclic with mode "          \
 	  "exp_range, require this key")                                                                                                       \
-	X(P, A, FLOAT, t_max, NULL, "0.0", 0, INFINITY, 0, "length of the learning rate's decay; 0: until the end of the run")                 \
-	X(P, A, FLOAT, t_0, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED, "length of the schedule's first half cosine")                 \
+	X(P, A, FLOAT, t_max, NULL, "0.0", 0, INFINITY, 0,                                                                                     \
+	  "length of the schedule after the warm-up" GT_SCHED_IN_UNITS "; 0: until the end of the run")                                        \
+	X(P, A, FLOAT, t_0, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED,                                                               \
+	  "length of the schedule's first half cosine" GT_SCHED_IN_UNITS)                                                                      \
 	X(P, A, INT, t_mult, NULL, "1", 1, 1 << 20, 0, "factor by which each half cosine is longer than the previous half cosine")             \
 	X(P, A, FLOAT, min_lr, NULL, "0.0", 0, INFINITY, 0, "learning rate at the end of the decay; plateau: lowest learning rate")            \
 	X(P, A, FLOAT, pct_flat, NULL, "0.75", 0, 1, GT_R_BELOW,                                                                               \
@@ -81,9 +92,9 @@ enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
 	X(P, A, FLOAT, base_lr, NULL, NULL, 0, INFINITY, GT_R_REQUIRED,                                                                        \
 	  "learning rate at the beginning of each cycle; the highest learning rate is lr")                                                     \
 	X(P, A, FLOAT, step_size_up, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED,                                                      \
-	  "length of the part of a cycle in which the learning rate rises")                                                                    \
-	X(P, A, FLOAT, step_size_down, NULL, "0.0", 0, INFINITY, 0, "length of the part of a cycle in which the learning rate falls; 0: the "  \
-	  "value of step_size_up")                                                                                                             \
+	  "length of the part of a cycle in which the learning rate rises" GT_SCHED_IN_UNITS)                                                  \
+	X(P, A, FLOAT, step_size_down, NULL, "0.0", 0, INFINITY, 0,                                                                            \
+	  "length of the part of a cycle in which the learning rate falls; 0: the value of step_size_up")                                      \
 	X(P, A, ENUM, mode, "triangular|triangular2|exp_range", "\"triangular\"", 0, 0, 0,                                                     \
 	  "triangular: all cycles are equal; triangular2: each cycle rises half as far as the previous cycle; exp_range: the rise is "         \
 	  "multiplied by gamma once per unit")                                                                                                 \

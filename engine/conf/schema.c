@@ -194,11 +194,14 @@ const struct gt_row gt_rows[] = {
              "torch-random: the order of DataLoader(shuffle=True, generator=torch.Generator().manual_seed(seed))"},
     {"data.valid", GT_T_FLOAT, AT(data.valid), "0.0", 0, 1, GT_R_BELOW,
      .help = "fraction of the training split that becomes the split \"valid\"; the seed and the file's name, or the row's text, decide for "
-             "each sample, so that the fraction is approximate; in arrays, the seed and the number of samples decide, and the fraction is "
-             "exact"},
+             "each sample, so that the fraction is approximate, with stratify exact; in arrays, the seed and the number of samples decide, "
+             "and the fraction is exact"},
+    {"data.valid_seed", GT_T_INT, AT(data.valid_seed), "-1", -1, INFINITY,
+     .help = "seed that decides which samples are in the split \"valid\"; -1: the key seed; results of runs with several seeds can be "
+             "compared only if data.valid_seed is set"},
     {"data.stratify", GT_T_BOOL, AT(data.stratify), "false",
-     .help = "every class has a sample in train, and also a sample in valid if the fraction `valid` of the class is at least half a "
-             "sample; in arrays, the fraction `valid` is taken from each class"},
+     .help = "take the fraction `valid` of every class, within one sample; every class has a sample in train, and also a sample in valid "
+             "if its fraction is at least half a sample; a resumed run keeps its split, and divides new samples without regard to classes"},
     {"data.mean", GT_T_FLOATS, AT(data.mean), "[]",
      .help = "mean that is subtracted from the pixels, whose values are 0..1; one value for all channels or one per channel; []: 0"},
     {"data.std", GT_T_FLOATS, AT(data.std), "[]", 0, INFINITY, GT_R_ABOVE,
@@ -410,8 +413,9 @@ const struct gt_row gt_rows[] = {
      .help = "number of epochs between histograms of the weights in TensorBoard's event files, if log.tensorboard = true; 0: no "
              "histograms"},
     {"log.command", GT_T_STRING, AT(log.command), "\"\"",
-     .help = "shell command that reads each line of metrics.jsonl on its standard input during training, such as \"python3 "
-             "wandb_offline.py\"; rank 0 starts the command when the run starts or resumes, and sets GTRAIN_RUN_DIR to the run's "
+     .help = "shell command that reads each line of metrics.jsonl on its standard input during training, such as \"./log.sh\"; a relative "
+             "path of the program is relative to the directory of the config, and the files that the command names are relative to the "
+             "working directory; rank 0 starts the command when the run starts or resumes, and sets GTRAIN_RUN_DIR to the run's "
              "directory; a command that is slow or fails does not delay training, and at its end the run waits at most 30 s for the "
              "command; \"\": no command"},
     {"log.mlflow.uri", GT_T_STRING, AT(log.mlflow.uri), "\"\"",

@@ -3,6 +3,17 @@
 #include "base/philox.h"
 #include <stdlib.h>
 
+/* The samples that are divided, and how: the arguments of gt_split_samples. */
+struct division {
+	uint64_t key; /* of the random draws */
+	double share;
+	const struct gt_sample_mark *mark; /* [n] */
+	int64_t n;
+	const int32_t *stratum; /* [n] */
+	int64_t strata;
+};
+
+/* ---- draws alone ------------------------------------------------------------------------------------------------------------ */
 /* A class, or all samples. Samples with the same id are one sample here, because they are in the same split. */
 struct stratum {
 	int64_t n, valid;      /* number of samples; number of samples in "valid" */
@@ -66,36 +77,182 @@ static void apply_moves(struct move *m, int64_t count, const struct gt_sample_ma
 	}
 }
 
-enum gt_code gt_split_samples(uint64_t seed, double share, const struct gt_sample_mark *mark, int64_t n, const int32_t *stratum,
-                              int64_t strata, const struct gt_used_samples *used, char *is_valid, struct gt_err *err)
+/* Divides samples by their draws. Each class, and all samples together, have a sample in both splits if they can. */
+static enum gt_code split_by_draws(const struct division *d, char *is_valid, struct gt_err *err)
 {
-	uint64_t key = gt_rng_key(seed, GT_RNG_SPLIT, 1);
-	bool known = used && used->listed;
-	struct stratum all = {0}, *s = calloc((size_t)strata + 1, sizeof *s);
-	struct move *m = malloc(((size_t)strata + 1) * sizeof *m);
 	int64_t moves = 0;
+	struct stratum all = {0}, *s = calloc((size_t)d->strata + 1, sizeof *s);
+	struct move *m = malloc(((size_t)d->strata + 1) * sizeof *m);
 	if (!s || !m) {
 		free(s);
 		free(m);
-		return gt_fail_memory(err, (size_t)strata * (sizeof *s + sizeof *m));
+		return gt_fail_memory(err, (size_t)d->strata * (sizeof *s + sizeof *m));
 	}
-	for (int64_t i = 0; i < n; i++) {
-		double u = draw_uniform(key, mark[i].id);
-		int part = known ? gt_used_part(used, &mark[i]) : -1;
-		is_valid[i] = (char)(part < 0 ? u < share : part);
-		if (strata)
-			count_sample(&s[stratum[i]], i, u, is_valid[i]);
+	for (int64_t i = 0; i < d->n; i++) {
+		double u = draw_uniform(d->key, d->mark[i].id);
+		is_valid[i] = u < d->share;
+		if (d->strata)
+			count_sample(&s[d->stratum[i]], i, u, is_valid[i]);
 	}
-	/* with a checkpoint, samples of a class keep their split, even if all validation samples of the class have been removed */
-	for (int64_t k = 0; k < strata && !known; k++)
-		moves += move_if_one_sided(&s[k], share * (double)s[k].n, mark, &m[moves]);
-	apply_moves(m, moves, mark, n, is_valid);
-	for (int64_t i = 0; i < n && !known; i++)
-		if (!strata || s[stratum[i]].low < s[stratum[i]].high) /* a class with one sample stays in "train" */
-			count_sample(&all, i, draw_uniform(key, mark[i].id), is_valid[i]);
-	if (!known)
-		apply_moves(m, move_if_one_sided(&all, share * (double)n, mark, m), mark, n, is_valid);
+	for (int64_t k = 0; k < d->strata; k++)
+		moves += move_if_one_sided(&s[k], d->share * (double)s[k].n, d->mark, &m[moves]);
+	apply_moves(m, moves, d->mark, d->n, is_valid);
+	for (int64_t i = 0; i < d->n; i++)
+		if (!d->strata || s[d->stratum[i]].low < s[d->stratum[i]].high) /* a class with one sample stays in "train" */
+			count_sample(&all, i, draw_uniform(d->key, d->mark[i].id), is_valid[i]);
+	apply_moves(m, move_if_one_sided(&all, d->share * (double)d->n, d->mark, m), d->mark, d->n, is_valid);
 	free(s);
 	free(m);
+	return GT_OK;
+}
+
+/* ---- a share of each class -------------------------------------------------------------------------------------------------- */
+struct drawn {
+	uint64_t id;
+	double draw;
+	int64_t index;
+	int32_t class;
+};
+
+struct quota {
+	int64_t n, take; /* number of samples of the class; number of validation samples among them */
+	double rest;     /* the part of a sample by which `take` was rounded down */
+	int64_t class;
+};
+
+static int by_rest(const void *a, const void *b)
+{
+	const struct quota *x = a, *y = b;
+	if (x->rest != y->rest)
+		return x->rest < y->rest ? 1 : -1;
+	return (x->class > y->class) - (x->class < y->class);
+}
+
+static int by_class(const void *a, const void *b)
+{
+	const struct quota *x = a, *y = b;
+	return (x->class > y->class) - (x->class < y->class);
+}
+
+/* Sets the number of validation samples of each class: the method of the largest remainder, as in StratifiedShuffleSplit, except that a
+ * class with half a sample or more gets one, and that one sample of each class is left. */
+static void set_quotas(struct quota *q, int64_t classes, double share, int64_t n)
+{
+	int64_t left = (int64_t)(share * (double)n + 0.5);
+	for (int64_t k = 0; k < classes; k++) {
+		double part = share * (double)q[k].n;
+		q[k].class = k;
+		q[k].take = part >= 0.5 && part < 1 ? 1 : (int64_t)(part + 1e-9);
+		q[k].rest = part - (double)q[k].take;
+		left -= q[k].take;
+	}
+	qsort(q, (size_t)classes, sizeof *q, by_rest);
+	for (int64_t k = 0; k < classes && left > 0 && q[k].rest > 1e-9; k++, left--)
+		q[k].take++;
+	qsort(q, (size_t)classes, sizeof *q, by_class);
+	for (int64_t k = 0; k < classes; k++)
+		if (q[k].n && q[k].take >= q[k].n)
+			q[k].take = q[k].n - 1;
+}
+
+static int by_class_and_draw(const void *a, const void *b)
+{
+	const struct drawn *x = a, *y = b;
+	if (x->class != y->class)
+		return x->class < y->class ? -1 : 1;
+	if (x->draw != y->draw)
+		return x->draw < y->draw ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Returns the number of samples at the beginning of s[n] that have the same id. */
+static int64_t count_same(const struct drawn *s, int64_t n)
+{
+	int64_t same = 1;
+	while (same < n && s[same].id == s[0].id)
+		same++;
+	return same;
+}
+
+static void set_group(const struct drawn *s, int64_t n, char to, char *is_valid)
+{
+	for (int64_t i = 0; i < n; i++)
+		is_valid[s[i].index] = to;
+}
+
+/* Takes `take` of the samples s[n] of a class, which are sorted by their draws. Samples with the same id stay together, so that the number
+ * is only the closest possible one if there are such samples. */
+static void take_lowest(const struct drawn *s, int64_t n, int64_t take, char *is_valid)
+{
+	int64_t taken = 0, same;
+	for (int64_t i = 0; i < n; i += same) {
+		same = count_same(s + i, n - i);
+		if (taken + same / 2 >= take || taken + same >= n)
+			continue;
+		set_group(s + i, same, 1, is_valid);
+		taken += same;
+	}
+	if (!taken && take && (same = count_same(s, n)) < n)
+		set_group(s, same, 1, is_valid);
+}
+
+static int by_sample_id(const void *a, const void *b)
+{
+	const struct drawn *x = a, *y = b;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Puts the samples of an id, which two classes may have, into "train" if one of them is in "train". */
+static void join_ids(struct drawn *s, int64_t n, char *is_valid)
+{
+	qsort(s, (size_t)n, sizeof *s, by_sample_id);
+	for (int64_t i = 0, same; i < n; i += same) {
+		char all = 1;
+		same = count_same(s + i, n - i);
+		for (int64_t k = i; k < i + same; k++)
+			all &= is_valid[s[k].index];
+		set_group(s + i, same, all, is_valid);
+	}
+}
+
+/* Takes the share of each class: its samples with the lowest draws. */
+static enum gt_code split_classes(const struct division *d, char *is_valid, struct gt_err *err)
+{
+	struct quota *q = calloc((size_t)d->strata, sizeof *q);
+	struct drawn *s = malloc(((size_t)d->n + 1) * sizeof *s);
+	enum gt_code code = q && s ? GT_OK : gt_fail_memory(err, (size_t)d->n * sizeof *s);
+	for (int64_t i = 0; i < d->n && code == GT_OK; i++) {
+		s[i] = (struct drawn){d->mark[i].id, draw_uniform(d->key, d->mark[i].id), i, d->stratum[i]};
+		q[d->stratum[i]].n++;
+		is_valid[i] = 0;
+	}
+	if (code == GT_OK) {
+		set_quotas(q, d->strata, d->share, d->n);
+		qsort(s, (size_t)d->n, sizeof *s, by_class_and_draw);
+		for (int64_t k = 0, at = 0; k < d->strata; at += q[k++].n)
+			take_lowest(s + at, q[k].n, q[k].take, is_valid);
+		join_ids(s, d->n, is_valid);
+	}
+	free(q);
+	free(s);
+	return code;
+}
+
+/* ---- split_samples.h -------------------------------------------------------------------------------------------------------- */
+static void split_known(const struct division *d, const struct gt_used_samples *used, char *is_valid)
+{
+	for (int64_t i = 0; i < d->n; i++) {
+		int part = gt_used_part(used, &d->mark[i]);
+		is_valid[i] = (char)(part < 0 ? draw_uniform(d->key, d->mark[i].id) < d->share : part);
+	}
+}
+
+enum gt_code gt_split_samples(uint64_t seed, double share, const struct gt_sample_mark *mark, int64_t n, const int32_t *stratum,
+                              int64_t strata, const struct gt_used_samples *used, char *is_valid, struct gt_err *err)
+{
+	const struct division d = {gt_rng_key(seed, GT_RNG_SPLIT, 1), share, mark, n, stratum, strata};
+	if (!used || !used->listed)
+		return strata && !(used && used->by_draw) ? split_classes(&d, is_valid, err) : split_by_draws(&d, is_valid, err);
+	split_known(&d, used, is_valid);
 	return GT_OK;
 }

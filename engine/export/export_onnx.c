@@ -2,9 +2,11 @@
 #include "base/json.h"
 #include "export/onnx_inputs.h"
 #include "export/onnx_ops.h"
+#include "export/token_text.h"
 #include "gtrain_export.h"
 #include "store/data_facts.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- metadata --------------------------------------------------------------------------------------------------------------------- */
@@ -78,6 +80,23 @@ static enum gt_code add_facts(struct gt_onnx *m, struct gt_err *err)
 	return GT_OK;
 }
 
+/* The tokenizer of texts in Python, and its vocabulary; both as files of their own names. */
+static enum gt_code add_tokens(struct gt_onnx *m, struct gt_err *err)
+{
+	char *text[2];
+	static const char *const name[] = {"tokens.py", "vocab.txt"};
+	enum gt_code code = gt_token_module(m->source, &text[0], &text[1], err);
+	for (int i = 0; i < 2; i++) {
+		const char *kept = code == GT_OK && text[i] ? gt_arena_strdup(m->arena, text[i]) : NULL;
+		if (kept)
+			gt_onnx_metadata(m, name[i], kept);
+		else if (code == GT_OK && text[i])
+			code = gt_fail_memory(err, strlen(text[i]));
+		free(text[i]);
+	}
+	return code;
+}
+
 static enum gt_code add_metadata(struct gt_onnx *m, bool preprocess, struct gt_err *err)
 {
 	const struct gt_ckpt_meta *meta = gt_ckpt_meta(m->source->ckpt);
@@ -87,6 +106,7 @@ static enum gt_code add_metadata(struct gt_onnx *m, bool preprocess, struct gt_e
 	gt_onnx_metadata(m, "step", step);
 	GT_TRY(add_classes(m, err));
 	GT_TRY(add_values(m, err));
+	GT_TRY(add_tokens(m, err));
 	if (preprocess)
 		GT_TRY(add_facts(m, err));
 	return add_normalization(m, preprocess, err);

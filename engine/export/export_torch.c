@@ -1,7 +1,8 @@
-/* gt_export_torch: writes a directory with model.py, model.safetensors, README.md and, for tables and texts, data.json. The directory has a
- * temporary name until it is complete. */
+/* gt_export_torch: writes a directory with model.py, model.safetensors, README.md, for tables and texts data.json, and for texts tokens.py
+ * and vocab.txt. The directory has a temporary name until it is complete. */
 #include "base/fileio.h"
 #include "export/model_card.h"
+#include "export/token_text.h"
 #include "export/torch_model.h"
 #include "store/ckpt_scan.h"
 #include "store/data_facts.h"
@@ -57,6 +58,18 @@ static enum gt_code write_facts(const struct gt_export_source *s, const char *di
 	return !text ? GT_OK : copy ? write_text(dir, "data.json", copy, err) : gt_fail_memory(err, strlen(text));
 }
 
+/* The tokenizer and the vocabulary of a model of texts. */
+static enum gt_code write_tokens(const struct gt_export_source *s, const char *dir, struct gt_err *err)
+{
+	char *module, *vocab;
+	GT_TRY(gt_token_module(s, &module, &vocab, err));
+	enum gt_code code = module ? write_text(dir, "tokens.py", module, err) : GT_OK;
+	if (vocab && code == GT_OK)
+		return write_text(dir, "vocab.txt", vocab, err);
+	free(vocab);
+	return code;
+}
+
 static enum gt_code write_files(const struct gt_export_source *s, const char *dir, char *model, struct gt_err *err)
 {
 	char *card;
@@ -64,6 +77,7 @@ static enum gt_code write_files(const struct gt_export_source *s, const char *di
 	GT_TRY(gt_model_card(s, &card, err));
 	GT_TRY(write_text(dir, "README.md", card, err));
 	GT_TRY(write_facts(s, dir, err));
+	GT_TRY(write_tokens(s, dir, err));
 	GT_TRY(copy_weights(s, dir, err));
 	return gt_dir_sync(dir, err);
 }

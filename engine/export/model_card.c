@@ -3,6 +3,8 @@
 #include "base/json_read.h"
 #include "base/memstream.h"
 #include "base/public.h"
+#include "export/token_text.h"
+#include "text/tokenizer.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -148,6 +150,26 @@ static void write_transforms(FILE *f, struct gt_transform_list list)
 		fputc('.', f);
 }
 
+static void write_token_use(FILE *f, const struct gt_export_source *s)
+{
+	const struct gt_text_spec *t = &s->conf->data.text;
+	fprintf(f, "\nTexts become ids by the tokenizer \"%s\", at most %" PRId64 " of a text. `tokens.py` has it, without packages%s:\n\n",
+	        gt_tokenizer_names[t->tokenizer], t->max_tokens, t->tokenizer == GT_TOK_BYTES ? "" : ", and `vocab.txt` the vocabulary");
+	fprintf(f, "```python\nimport torch\nfrom tokens import batch\n\n"
+	           "tokens, lengths = map(torch.tensor, batch([\"a text\", \"another one\"]))\n```\n\n");
+	if (t->tokenizer == GT_TOK_WORDS)
+		fprintf(f, "HTML breaks and entities are replaced, upper case is folded (Unicode NFC), and the text is divided into words, "
+		           "numbers and punctuation; a word that is not in the vocabulary has the id of `<unk>`.");
+	else if (t->tokenizer == GT_TOK_WORDPIECE)
+		fprintf(f, "The ids are those of BertTokenizer (uncased): `[CLS]`, the longest known pieces of each word, `[SEP]`.");
+	else
+		fprintf(f, "Byte b of the UTF-8 text has the id 1 + b.");
+	if (t->tokenizer == GT_TOK_WORDS && t->ngrams > 1)
+		fprintf(f, " Each sequence of %s%" PRId64 " words has another id, of %" PRId64 " hash buckets after the vocabulary.",
+		        t->ngrams > 2 ? "2 to " : "", t->ngrams, t->hash_buckets);
+	fprintf(f, " Shorter texts are filled up with the padding id; `lengths` counts the ids without it.\n");
+}
+
 static void write_use(FILE *f, const struct gt_export_source *s)
 {
 	const struct gt_conf_data *d = &s->conf->data;
@@ -173,6 +195,8 @@ static void write_use(FILE *f, const struct gt_export_source *s)
 	if (s->session->data.facts.learned)
 		fprintf(f, " `data.json` has the statistics of columns, the words of categories and the vocabulary.");
 	fputc('\n', f);
+	if (gt_token_texts(s))
+		write_token_use(f, s);
 }
 
 /* Writes the list of classes; class i is output i. */

@@ -132,6 +132,11 @@ static enum gt_code measure_all_samples(const struct gt_session_spec *spec, bool
 }
 
 /* ---- splits ------------------------------------------------------------------------------------------------------------------- */
+static uint64_t split_seed(const struct gt_conf *c)
+{
+	return (uint64_t)(c->data.valid_seed < 0 ? c->seed : c->data.valid_seed);
+}
+
 /* Divides the training samples by their indices, stratified by group[n], 0 ... groups - 1; groups 0: not stratified. */
 static enum gt_code divide_numbers(const struct gt_conf *c, int64_t nvalid, const int32_t *group, int64_t groups,
                                    struct gt_session_files *out, struct gt_err *err)
@@ -144,8 +149,8 @@ static enum gt_code divide_numbers(const struct gt_conf *c, int64_t nvalid, cons
 	out->count[GT_TRAIN] = n - nvalid;
 	out->count[GT_VALID] = nvalid;
 	if (groups)
-		return gt_permute_split_classes((uint64_t)c->seed, group, n, groups, nvalid, train, valid, err);
-	return gt_permute_split((uint64_t)c->seed, n, nvalid, train, valid, err);
+		return gt_permute_split_classes(split_seed(c), group, n, groups, nvalid, train, valid, err);
+	return gt_permute_split(split_seed(c), n, nvalid, train, valid, err);
 }
 
 /* Divides the training samples by their ids. */
@@ -153,14 +158,15 @@ static enum gt_code divide_marks(const struct gt_conf *c, const int32_t *group, 
                                  struct gt_err *err)
 {
 	const struct gt_dataset *d = &out->set[GT_TRAIN];
+	const struct gt_used_samples rule = {.by_draw = out->was.by_draw};
 	char *part = malloc((size_t)d->n), *own = malloc((size_t)d->n);
 	int64_t *index[2] = {malloc((size_t)d->n * sizeof **index), malloc((size_t)d->n * sizeof **index)}, n[2] = {0, 0};
 	bool some = part && own && index[0] && index[1];
 	enum gt_code code = some ? GT_OK : gt_fail_memory(err, (size_t)d->n * sizeof **index);
 	if (code == GT_OK)
-		code = gt_split_samples((uint64_t)c->seed, c->data.valid, d->mark, d->n, group, groups, &out->was, part, err);
+		code = gt_split_samples(split_seed(c), c->data.valid, d->mark, d->n, group, groups, &out->was, part, err);
 	if (code == GT_OK && out->was.listed)
-		code = gt_split_samples((uint64_t)c->seed, c->data.valid, d->mark, d->n, group, groups, NULL, own, err);
+		code = gt_split_samples(split_seed(c), c->data.valid, d->mark, d->n, group, groups, &rule, own, err);
 	for (int64_t i = 0; i < d->n && code == GT_OK; i++) {
 		int k = part[i];
 		index[k][n[k]++] = i;
@@ -326,6 +332,7 @@ static enum gt_code list_used(const struct gt_session_spec *spec, struct gt_sess
 		return GT_OK;
 	u->listed = true;
 	u->by_number = out->was.by_number && spec->ckpt;
+	u->by_draw = spec->ckpt ? out->was.by_draw : !spec->conf->data.stratify;
 	u->changed = out->was.changed || out->differs || out->stayed;
 	if (out->index[GT_TRAIN])
 		GT_TRY(list_part(train, out->index[GT_VALID], out->count[GT_VALID], &u->list[GT_VALID], err));
@@ -464,7 +471,8 @@ static bool note_missing_split(const struct gt_session_spec *spec, enum gt_split
 	if (!spec->dry || why->code != GT_ENOINPUT)
 		return false;
 	out->missing[split] = true;
-	snprintf(out->note, sizeof out->note, "%s", why->msg);
+	if (!*out->note) /* the first split is the most important one */
+		snprintf(out->note, sizeof out->note, "%s", why->msg);
 	return true;
 }
 

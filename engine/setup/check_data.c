@@ -1,4 +1,4 @@
-/* `gtrain check --data`: reads the samples of a config, and lists the samples that cannot be read. */
+/* `gtrain check --data`: reads the samples of a config, and lists the samples that cannot be read. gt_probe_data: finds the files only. */
 #include "conf/conf.h"
 #include "gtrain_data.h"
 #include "session/session_data.h"
@@ -55,6 +55,16 @@ enum gt_code gt_check_data(const struct gt_conf *c, bool whole, void (*found)(vo
 	enum gt_code code = GT_OK;
 	for (int i = 0; i < GT_SPLITS && code == GT_OK; i++)
 		code = check_split(&files.set[i], (enum gt_split)i, whole, &to, err);
+	gt_session_free_data(&files);
+	return code;
+}
+
+enum gt_code gt_probe_data(const struct gt_conf *c, struct gt_err *err)
+{
+	struct gt_session_spec spec = {.conf = c, .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true}, .dry = true};
+	struct gt_session_files files;
+	GT_TRY(gt_session_read_data(&spec, &files, err));
+	enum gt_code code = *files.note ? gt_fail(err, GT_ENOINPUT, "%s", files.note) : GT_OK;
 	gt_session_free_data(&files);
 	return code;
 }

@@ -8,6 +8,7 @@
 #include "dataset.h"
 #include "gtrain_data.h"
 #include "image/transform.h"
+#include "missing_files.h"
 #include "numpy_images.h"
 #include "setup/init_found.h"
 #include "setup/init_pretrained.h"
@@ -182,6 +183,16 @@ static void warn_of_left_out(struct look *l)
 	}
 }
 
+/* Warns of a test split of arrays that is not complete. */
+static void warn_of_missing(const struct look *l)
+{
+	char text[1000], more[1100];
+	if (l->numpy || !gt_missing_files(l->root, GT_TEST, text, sizeof text))
+		return;
+	snprintf(more, sizeof more, "%s, so the config has no test split", text);
+	gt_init_warn(l->spec, more);
+}
+
 static enum gt_code inspect_data(struct look *l, struct gt_err *err)
 {
 	struct gt_dataset_spec data = {.root = l->root};
@@ -199,6 +210,8 @@ static enum gt_code inspect_data(struct look *l, struct gt_err *err)
 	GT_TRY(inspect_other_splits(l, &data, err));
 	if (l->files)
 		warn_of_left_out(l);
+	else
+		warn_of_missing(l);
 	if (l->c != 1 && l->c != 3)
 		return gt_fail(err, GT_EDATA, "%s: expected images with 1 or 3 channels, got %lld", l->root, (long long)l->c);
 	if (!l->valid && !l->test && l->train.n < GT_INIT_LEAST)

@@ -2,6 +2,7 @@
 #include "base/arena.h"
 #include "base/shell_word.h"
 #include "folder.h"
+#include "missing_files.h"
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -116,11 +117,19 @@ enum gt_code gt_init_nothing(const char *path, struct gt_err *err)
 	char below[PATH_MAX], text[800], word[700];
 	int64_t n = 0;
 	int tried = 0;
+	if (gt_missing_files(path, GT_TRAIN, text, sizeof text))
+		return gt_fail(err, GT_ENOINPUT, "%s", text);
 	gt_init_find(path, &f);
 	const struct gt_folder_kind *kind = f.images || !f.texts ? &gt_folder_images : &gt_folder_texts;
 	const char *what = f.images || !f.texts ? "images" : "texts";
 	snprintf(below, sizeof below, "%s", path);
-	if ((f.images || f.texts) && find_below(below, kind, 3, &tried, &n))
+	bool found = (f.images || f.texts) && find_below(below, kind, 3, &tried, &n);
+	const char *last = strrchr(below, '/');
+	if (found && last && (size_t)(last - below) == strlen(path) && gt_folder_names_split(last + 1))
+		return gt_fail(err, GT_ENOINPUT, "%.250s: expected a folder \"train\" with folders of classes beside \"%.20s\", got none; to "
+		               "divide the %lld %s of that folder, try `gtrain init %.300s`", path, last + 1, (long long)n, what,
+		               gt_shell_word(below, word, sizeof word));
+	if (found)
 		return gt_fail(err, GT_ENOINPUT, "%.250s: expected folders of classes, found %lld %s in such folders below %.300s; try `gtrain "
 		               "init %.300s`", path, (long long)n, what, below, gt_shell_word(below, word, sizeof word));
 	if (f.foreign)

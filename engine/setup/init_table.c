@@ -309,6 +309,16 @@ static enum gt_code write_config(const struct look *l, const struct choice *c, c
 	return gt_init_template("table", values, text, err);
 }
 
+/* Replaces the key at the beginning of a message by the option that sets it. */
+static enum gt_code name_option(enum gt_code code, struct gt_err *err)
+{
+	static const char key[] = "data.target: ";
+	if (!err || strncmp(err->msg, key, strlen(key)))
+		return code;
+	struct gt_err why = *err;
+	return gt_fail(err, code, "--target: %s", why.msg + strlen(key));
+}
+
 enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, const struct gt_init_spec *spec, char **text,
                            struct gt_err *err)
 {
@@ -316,7 +326,9 @@ enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, 
 	struct choice c;
 	char *columns = NULL;
 	enum gt_code code = inspect_table(&l, err);
-	if (code == GT_OK)
+	if (code != GT_OK)
+		code = name_option(code, err);
+	else
 		code = gt_table_columns_text(&l.facts, "\t", &columns, err);
 	if (code == GT_OK) {
 		choose_settings(&l, &c);

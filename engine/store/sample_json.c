@@ -1,7 +1,8 @@
 /* The samples that a run used (datasets/used_samples.h), as a member of data.json in a checkpoint:
  *   {"split":"identity","train":{"id":"…","content":"…","label":"…"},"valid":{…},"test":{…},"past":{…}}
- * split    "identity": samples were divided by their identity (engine/exec/split_samples.h); "number": by their indices, as in a
- *          checkpoint without this member.
+ * split    "class": samples were divided by their identity within each class (engine/exec/split_samples.h); "identity": without
+ *          classes, or with data.stratify as before it took the share of each class; "number": by their indices, as in a checkpoint
+ *          without this member.
  * changed  true if gt_used_samples.changed, else absent.
  * train …  the samples of each split; absent if it has none. If all are absent, there were too many to list.
  * id       6 bytes a sample, in base64, least significant byte first; content too, absent if equal to id; label has 3 bytes,
@@ -69,7 +70,7 @@ enum gt_code gt_sample_json_put(struct gt_json *j, const char *key, const struct
 	for (int i = 0; i < GT_SPLITS; i++)
 		n += u->list[i].n;
 	gt_json_object(j, key);
-	gt_json_string(j, "split", u->by_number ? "number" : "identity");
+	gt_json_string(j, "split", u->by_number ? "number" : u->by_draw ? "identity" : "class");
 	if (u->changed)
 		gt_json_bool(j, "changed", true);
 	for (int i = 0; i < GT_SPLITS && n <= GT_SAMPLES_MAX && code == GT_OK; i++)
@@ -142,10 +143,11 @@ enum gt_code gt_sample_json_get(const struct gt_json_value *v, const char *path,
 	const char *split = gt_json_text(gt_json_member(v, "split"));
 	enum gt_code code = GT_OK;
 	*out = (struct gt_used_samples){.by_number = !v || (split && !strcmp(split, "number")),
+	                                .by_draw = split && !strcmp(split, "identity"),
 	                                .changed = gt_json_is(gt_json_member(v, "changed"), GT_JSON_TRUE)};
-	if (v && !out->by_number && (!split || strcmp(split, "identity")))
-		return gt_fail(err, GT_EDATA, "%s: expected \"split\" in \"samples\" to be \"identity\" or \"number\", got \"%.40s\", which a "
-		               "newer gtrain may have written", path, split ? split : "");
+	if (v && !out->by_number && !out->by_draw && (!split || strcmp(split, "class")))
+		return gt_fail(err, GT_EDATA, "%s: expected \"split\" in \"samples\" to be \"class\", \"identity\" or \"number\", got \"%.40s\", "
+		               "which a newer gtrain may have written", path, split ? split : "");
 	for (int i = 0; i < GT_SPLITS && code == GT_OK; i++)
 		code = get_list(gt_json_member(v, gt_split_names[i]), path, gt_split_names[i], &out->list[i], err);
 	if (code == GT_OK)

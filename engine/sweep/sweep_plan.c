@@ -102,55 +102,90 @@ static void plan_rungs(int64_t epochs, struct gt_sweep_plan *p)
 		p->rung[k] = epochs;
 }
 
-static bool needs_length(const struct gt_conf_schedule *s)
+static bool ends_with_run(const struct gt_conf_schedule *s)
 {
 	return gt_schedule_has(s->type, "t_max") && !(s->t_max > 0);
 }
 
-/* Rejects configs with which a promoted trial, which resumes with more epochs, differs from a run that was started with these epochs. */
-static enum gt_code check_halving(const struct gt_conf *c, struct gt_err *err)
+/* Appends a setting to sets that ends the schedule `path` with the last epoch of the last rung, unless the schedule has a length. A
+ * promoted trial resumes with more epochs, and a schedule that ended with the epochs of each rung would begin again. */
+static enum gt_code fix_length(const struct gt_conf *c, const char *path, const struct gt_conf_schedule *s, struct gt_arena *a,
+                               const char **sets, int *n, struct gt_err *err)
 {
-	char path[64] = "train.schedule";
-	const struct gt_conf_schedule *s = &c->train.schedule;
+	double length = (double)c->train.epochs - s->warmup;
+	if (!ends_with_run(s) || (s->unit == GT_UNIT_EPOCH && length <= 0)) /* a run that ends in its warm-up */
+		return GT_OK;
+	if (s->unit != GT_UNIT_EPOCH)
+		return gt_conf_refuse(c, path, err, "expected unit = \"epoch\", or t_max > 0, with --halving: the schedule \"%s\" lasts until the "
+		                      "end of the run, whose number of steps is unknown before the data is read", gt_schedule_rows[s->type].word);
+	GT_NEW_STR(sets[(*n)++], gt_arena_printf(a, "%s.t_max=%.17g", path, length), err);
+	return GT_OK;
+}
+
+/* Sets sets[*n] to settings that give the schedules of a trial the length of the whole trial. Rejects configs in which a promoted trial
+ * differs from a run that had the epochs of the last rung from its beginning. */
+static enum gt_code fix_lengths(const struct gt_conf *c, struct gt_arena *a, const char ***sets, int *n, struct gt_err *err)
+{
+	char path[64];
 	if (c->train.steps > 0)
 		return gt_conf_refuse(c, "train.steps", err, "expected 0 with --halving, which trains promoted trials for more train.epochs");
 	if (*c->train.early_stop.metric)
 		return gt_conf_refuse(c, "train.early_stop.metric", err, "expected no early stop with --halving, because --halving stops trials "
 		                      "itself");
-	for (int i = 0; i < c->train.ngroups && !needs_length(s); i++) {
-		s = &c->train.group[i].schedule;
+	GT_NEW(*sets, a, c->train.ngroups + 1, err);
+	GT_TRY(fix_length(c, "train.schedule", &c->train.schedule, a, *sets, n, err));
+	for (int i = 0; i < c->train.ngroups; i++) {
 		snprintf(path, sizeof path, "train.groups[%d].schedule", i);
+		if (c->train.group[i].own_schedule)
+			GT_TRY(fix_length(c, path, &c->train.group[i].schedule, a, *sets, n, err));
 	}
-	return !needs_length(s) ? GT_OK
-	                        : gt_conf_refuse(c, path, err, "expected t_max > 0 with --halving, because the schedule \"%s\" would end in "
-	                                         "each rung and start again when a trial is promoted", gt_schedule_rows[s->type].word);
+	return GT_OK;
 }
 
 /* ---- configs -------------------------------------------------------------------------------------------------------------------- */
-/* last: an additional setting; NULL: none. */
-static enum gt_code load_trial(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const char *const *value, const char *last,
-                               struct gt_arena *a, struct gt_conf **out, struct gt_err *err)
+/* more: [nmore] further settings. */
+static enum gt_code load_trial(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const char *const *value,
+                               const char *const *more, int nmore, struct gt_arena *a, struct gt_conf **out, struct gt_err *err)
 {
 	const char **sets;
 	int n = x->nfixed + x->n;
-	GT_NEW(sets, a, n + 1, err);
+	GT_NEW(sets, a, n + nmore, err);
 	if (x->nfixed)
 		memcpy(sets, x->fixed, (size_t)x->nfixed * sizeof *sets);
 	for (int i = 0; i < x->n; i++)
 		GT_NEW_STR(sets[x->nfixed + i], gt_arena_printf(a, "%s=%s", x->axis[i].key, value[i]), err);
-	sets[n] = last;
-	return gt_conf_load(spec->config, sets, n + !!last, out, err);
+	if (nmore)
+		memcpy(sets + n, more, (size_t)nmore * sizeof *sets);
+	return gt_conf_load(spec->config, sets, n + nmore, out, err);
 }
 
 /* Fails if the config has no validation split but needs one: trials are compared by valid/loss unless checkpoint.best.metric is set. */
 static enum gt_code check_default_metric(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const char *const *value,
                                          struct gt_arena *a, struct gt_err *err)
 {
+	static const char *const metric = "checkpoint.best.metric=" DEFAULT_METRIC;
 	struct gt_conf *c;
-	enum gt_code code = load_trial(spec, x, value, "checkpoint.best.metric=" DEFAULT_METRIC, a, &c, err);
+	enum gt_code code = load_trial(spec, x, value, &metric, 1, a, &c, err);
 	if (code == GT_OK)
 		gt_conf_free(c);
 	return code ? gt_fail_prefix(err, "a sweep compares trials by checkpoint.best.metric or, if it is not set, by " DEFAULT_METRIC) : GT_OK;
+}
+
+/* Replaces the config *c of a trial of successive halving by one whose schedules have the length of the whole trial. */
+static enum gt_code reload_for_halving(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const char *const *value,
+                                       struct gt_arena *a, struct gt_conf **c, struct gt_err *err)
+{
+	const char **sets;
+	struct gt_conf *whole = *c;
+	int n = 0;
+	enum gt_code code = fix_lengths(*c, a, &sets, &n, err);
+	if (code == GT_OK && n)
+		code = load_trial(spec, x, value, sets, n, a, &whole, err);
+	if (code == GT_OK && n) {
+		gt_conf_free(*c);
+		*c = whole;
+	}
+	return code;
 }
 
 /* Loads and checks the config of each trial, and keeps its text. */
@@ -159,8 +194,8 @@ static enum gt_code check_configs(const struct gt_sweep_spec *spec, const struct
 {
 	for (int i = 0; i < p->ntrials; i++) {
 		struct gt_conf *c;
-		GT_TRY(load_trial(spec, x, p->trial[i].value, NULL, a, &c, err));
-		enum gt_code code = spec->halving ? check_halving(c, err) : GT_OK;
+		GT_TRY(load_trial(spec, x, p->trial[i].value, NULL, 0, a, &c, err));
+		enum gt_code code = spec->halving ? reload_for_halving(spec, x, p->trial[i].value, a, &c, err) : GT_OK;
 		if (code == GT_OK && !(texts[i] = gt_arena_strdup(a, c->text)))
 			code = gt_fail_memory(err, 0);
 		p->one_gpu |= strchr(c->device, ':') != NULL;
@@ -201,6 +236,17 @@ static enum gt_code copy_axes(const struct gt_sweep_axes *x, struct gt_arena *a,
 	return GT_OK;
 }
 
+/* Warns of trials that are measured on different samples. c: the config of a trial. */
+static void warn_of_splits(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const struct gt_conf *c)
+{
+	bool seeds = false;
+	for (int i = 0; i < x->n; i++)
+		seeds |= !strcmp(x->axis[i].key, "seed");
+	if (seeds && c->data.valid > 0 && c->data.valid_seed < 0 && spec->warn)
+		spec->warn(spec->user, "seed also decides which samples data.valid keeps for the evaluation, so the trials are measured on "
+		           "different samples and do not compare; add -s data.valid_seed=1 for the same samples in all trials");
+}
+
 /* Loads a config with any values of the axes, and copies from it what all trials share. */
 static enum gt_code copy_common(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, struct gt_arena *a,
                                 struct gt_sweep_plan *p, int64_t *epochs, struct gt_err *err)
@@ -209,13 +255,14 @@ static enum gt_code copy_common(const struct gt_sweep_spec *spec, const struct g
 	struct gt_conf *c;
 	GT_NEW(value, a, x->n, err);
 	GT_TRY(draw_values(x, 0, 0, 0, a, value, err));
-	GT_TRY(load_trial(spec, x, value, NULL, a, &c, err));
+	GT_TRY(load_trial(spec, x, value, NULL, 0, a, &c, err));
 	p->best = *c->checkpoint.best_metric;
 	p->falls = p->best ? c->checkpoint.best_mode == 1 : true;
 	p->seed = (spec->seed < 0 ? c->seed : spec->seed) & SEED_MASK;
 	p->name = gt_arena_strdup(a, c->name);
 	p->metric = p->best ? gt_arena_strdup(a, c->checkpoint.best_metric) : DEFAULT_METRIC;
 	*epochs = c->train.epochs;
+	warn_of_splits(spec, x, c);
 	gt_conf_free(c);
 	if (!p->name || !p->metric)
 		return gt_fail_memory(err, 0);
@@ -242,4 +289,12 @@ enum gt_code gt_sweep_plan_make(const struct gt_sweep_spec *spec, struct gt_aren
 		               GT_SWEEP_ETA, GT_SWEEP_ETA, out->ntrials, epochs);
 	GT_NEW(*texts, a, out->ntrials, err);
 	return check_configs(spec, &x, a, out, *texts, err);
+}
+
+enum gt_code gt_sweep_plan_config(const struct gt_sweep_spec *spec, const struct gt_sweep_plan *p, int i, struct gt_arena *a,
+                                  struct gt_conf **out, struct gt_err *err)
+{
+	struct gt_sweep_axes x;
+	GT_TRY(gt_sweep_axes_parse(spec->sets, spec->nsets, a, &x, err));
+	return load_trial(spec, &x, p->trial[i].value, NULL, 0, a, out, err);
 }

@@ -7,6 +7,8 @@
 #include "gtrain_sweep.h"
 #include "sweep/sweep_axis.h"
 
+struct gt_conf;
+
 #define GT_RUNGS_MAX 8 /* more rungs than GT_SWEEP_TRIALS trials can reach */
 
 struct gt_planned_trial {
@@ -31,9 +33,13 @@ struct gt_sweep_plan {
 	int ntrials;
 };
 
-/* Makes the plan of a new sweep and checks the configs of all trials. *texts: [ntrials] the resolved configs. */
+/* Makes the plan of a new sweep, calls spec->warn, and checks the configs of all trials. *texts: [ntrials] the resolved configs. */
 enum gt_code gt_sweep_plan_make(const struct gt_sweep_spec *spec, struct gt_arena *a, struct gt_sweep_plan *out, const char ***texts,
                                 struct gt_err *err);
+
+/* Loads the config of trial i of a plan that gt_sweep_plan_make has made. The caller frees *out. */
+enum gt_code gt_sweep_plan_config(const struct gt_sweep_spec *spec, const struct gt_sweep_plan *p, int i, struct gt_arena *a,
+                                  struct gt_conf **out, struct gt_err *err);
 
 /* Removes the temporary files that a killed process has left in the directory, which the caller has locked. */
 enum gt_code gt_sweep_clean(const char *dir, struct gt_err *err);

@@ -2,6 +2,7 @@
 #include "base/fileio.h"
 #include "launch/launcher.h"
 #include "launch/signals.h"
+#include "sweep/sweep_data.h"
 #include "sweep/sweep_jobs.h"
 #include "sweep/trial_results.h"
 #include <math.h>
@@ -24,6 +25,7 @@ struct sweep {
 	struct gt_sweep_jobs jobs;
 	struct gt_sweep *view;
 	int lock;                 /* descriptor of <dir>/.lock */
+	bool goes_on;             /* the directory had the sweep already */
 	int stop;                 /* the signal that ends the sweep; 0: none */
 };
 
@@ -134,6 +136,12 @@ static enum gt_code lock_dir(struct sweep *s, const char *dir, struct gt_err *er
 	             : gt_fail(err, GT_ECANTCREAT, "%s: another sweep, process %ld, uses this directory", dir, holder);
 }
 
+static bool has_plan(const char *dir)
+{
+	char path[GT_PATH_SIZE];
+	return !gt_path_join(path, dir, "sweep.json", NULL) && !access(path, F_OK);
+}
+
 /* Makes the plan, or compares it with the plan in the directory. */
 static enum gt_code open_new(struct sweep *s, const char **dir, struct gt_err *err)
 {
@@ -141,17 +149,21 @@ static enum gt_code open_new(struct sweep *s, const char **dir, struct gt_err *e
 	struct gt_sweep_plan old;
 	GT_TRY(gt_sweep_plan_make(s->spec, s->arena, &s->plan, &texts, err));
 	GT_TRY(choose_dir(s, dir, err));
+	if (!has_plan(*dir))
+		GT_TRY(gt_sweep_data_new(s->spec, &s->plan, s->arena, err));
 	GT_TRY(gt_dir_make(*dir, NULL, err));
 	GT_TRY(lock_dir(s, *dir, err));
 	enum gt_code code = gt_sweep_plan_read(*dir, s->arena, &old, err);
 	if (code == GT_ENOINPUT)
 		return gt_sweep_plan_write(*dir, &s->plan, texts, err);
+	s->goes_on = true;
 	return code ? code : gt_sweep_plan_same(*dir, &old, &s->plan, err);
 }
 
 static enum gt_code open_old(struct sweep *s, const char **dir, struct gt_err *err)
 {
 	*dir = s->spec->dir;
+	s->goes_on = true;
 	enum gt_code code = gt_sweep_plan_read(*dir, s->arena, &s->plan, err);
 	if (code == GT_ENOINPUT)
 		return gt_fail(err, code, "%.300s: expected a config, or the directory of a sweep, with sweep.json", *dir);
@@ -175,6 +187,8 @@ static enum gt_code open_sweep(struct sweep *s, struct gt_err *err)
 	GT_NEW(s->run, s->arena, s->plan.ntrials, err);
 	GT_TRY(make_view(s, dir, err));
 	GT_TRY(gt_results_read(dir, &s->plan, s->arena, s->run, err));
+	if (s->goes_on)
+		GT_TRY(gt_sweep_data_continued(dir, &s->plan, s->run, err));
 	s->jobs = (struct gt_sweep_jobs){.dir = dir, .plan = &s->plan, .program = s->spec->program, .arena = s->arena};
 	return gt_jobs_open(&s->jobs, s->spec->jobs, err);
 }

@@ -234,6 +234,34 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 	return gt_session_cast_weights(s, err);
 }
 
+/* Returns the index of the first negative value of a running variance, from which no standard deviation follows; -1: there is none, or the
+ * parameter is no variance. */
+static int64_t find_negative_variance(const struct gt_param *p, const float *v, int64_t n)
+{
+	const char *dot = strrchr(p->name, '.');
+	if (p->cls != GT_PARAM_BUFFER || strcmp(dot ? dot + 1 : p->name, "running_var"))
+		return -1;
+	for (int64_t i = 0; i < n; i++)
+		if (v[i] < 0)
+			return i;
+	return -1;
+}
+
+/* Checks the values of parameter i, which have been read from the tensor t of a file. */
+static enum gt_code check_values(const struct gt_session *s, const char *path, int i, const struct gt_st_tensor *t, const void *data,
+                                 struct gt_err *err)
+{
+	struct gt_tdesc d = gt_session_desc(s, i);
+	int64_t n = gt_tdesc_count(&d), bad = gt_first_nonfinite(data, d.dtype, n);
+	if (bad >= 0)
+		return gt_fail(err, GT_EDATA, "%s: %s: expected finite values, got NaN or infinity at element %lld%s", path, t->name,
+		               (long long)bad, t->desc.dtype == GT_F64 ? " (as f32)" : "");
+	bad = find_negative_variance(&s->space->layout.first->params[i], data, n);
+	return bad < 0 ? GT_OK
+	               : gt_fail(err, GT_EDATA, "%s: %s: expected variances, which are 0 or more, got %g at element %lld", path, t->name,
+	                         (double)((const float *)data)[bad], (long long)bad);
+}
+
 enum gt_code gt_state_import_tensor(struct gt_session *s, const char *path, int i, const struct gt_st_tensor *t, enum gt_dtype *converted,
                                     struct gt_err *err)
 {
@@ -251,10 +279,9 @@ enum gt_code gt_state_import_tensor(struct gt_session *s, const char *path, int 
 		gt_convert_f32(buf, t->data, t->desc.dtype, n);
 		*converted = t->desc.dtype;
 	}
-	int64_t bad = gt_first_nonfinite(data, d.dtype, n);
-	enum gt_code code = bad < 0 ? gt_session_put(s, i, -1, data, err)
-	                            : gt_fail(err, GT_EDATA, "%s: %s: expected finite values, got NaN or infinity at element %lld%s", path,
-	                                      t->name, (long long)bad, t->desc.dtype == GT_F64 ? " (as f32)" : "");
+	enum gt_code code = check_values(s, path, i, t, data, err);
+	if (code == GT_OK)
+		code = gt_session_put(s, i, -1, data, err);
 	free(buf);
 	return code;
 }

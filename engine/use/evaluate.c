@@ -7,6 +7,7 @@
 #include "score/mistakes.h"
 #include "score/value_tally.h"
 #include "session/session_data.h"
+#include "skipped.h"
 #include "train/rank_session.h"
 #include "train/state.h"
 #include "use/inference.h"
@@ -149,6 +150,35 @@ static void warn_of_skipped(void *user, const char *why)
 	emit_warning(user, text);
 }
 
+/* Samples of the data that were measured, and those among them that the run has trained on. */
+struct measured {
+	const struct gt_session_files *files;
+	int64_t samples, trained;
+};
+
+static void leave_out_skipped(void *user, int64_t i)
+{
+	struct measured *m = user;
+	m->samples--;
+	m->trained -= gt_used_trained(&m->files->was, m->files->set[GT_TEST].mark[i].content);
+}
+
+/* Warns of measured samples that the run has trained on. */
+static void warn_of_trained(const struct job *j, const struct gt_session *s)
+{
+	const struct gt_session_files *f = s->data.files;
+	struct measured m = {f, f->set[GT_TEST].n, f->trained};
+	char text[1400];
+	if (!f->trained)
+		return;
+	if (s->data.skipped)
+		gt_skipped_each(s->data.skipped, GT_TEST, leave_out_skipped, &m);
+	snprintf(text, sizeof text, "%s: %lld of its %lld samples %s in the training split of the run", j->data, (long long)m.trained,
+	         (long long)m.samples, m.trained == 1 ? "is" : "are");
+	if (m.trained)
+		emit_warning(j, text);
+}
+
 /* Prints warnings about samples that differ from the samples of the run, and about a split that is a part of the data. */
 static void warn_of_data_changes(const struct job *j, const struct gt_session *s)
 {
@@ -156,11 +186,7 @@ static void warn_of_data_changes(const struct job *j, const struct gt_session *s
 	char text[1400];
 	if (*f->changed)
 		emit_warning(j, f->changed);
-	if (f->trained) {
-		snprintf(text, sizeof text, "%s: %lld of its %lld samples %s in the training split of the run", j->data, (long long)f->trained,
-		         (long long)f->set[GT_TEST].n, f->trained == 1 ? "is" : "are");
-		emit_warning(j, text);
-	}
+	warn_of_trained(j, s);
 	if (!f->was.listed && f->was.by_number && f->set[GT_TRAIN].mark && f->index[GT_VALID] && j->split != GT_TEST)
 		emit_warning(j, "an earlier gtrain, which divided samples by their index, wrote this checkpoint: if files or rows were added or "
 		                "removed since, the split \"valid\" may have samples that the run trained on");

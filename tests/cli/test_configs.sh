@@ -65,9 +65,9 @@ for i in $(seq 1 40); do
 	for k in $(seq 1 37); do echo >"breeds/breed_of_${k}_$i.jpg"; done
 done
 echo >breeds/breed_of_1_1.mat # the dataset has such files too
-gives finetune_folder 0 out '70 train, 10 valid' check finetune_folder -s data.root=leaves
+gives finetune_folder 0 out '64 train, 16 valid' check finetune_folder -s data.root=leaves
 gives finetune_folder_frozen 0 out 'frozen for 1 epoch' check finetune_folder -s data.root=leaves
-gives pets 0 out '1,185 train, 295 valid' check pets -s data.root=breeds
+gives pets 0 out '1,184 train, 296 valid' check pets -s data.root=breeds
 # Installed.
 mkdir -p root/bin root/share/gtrain root/lib
 cp "$gtrain" root/bin/ && cp -r "$src/configs" root/share/gtrain/ && ln -s "$(dirname "$gtrain")/../lib/gtrain" root/lib/gtrain

@@ -146,6 +146,9 @@ gives damaged_text_remedy 65 err \
 	run texts.cfg -q -o stopped-texts
 run run images.cfg -o skipped -s data.on_error=skip
 next=$(sed -n 's/^next: .*gtrain //p' err)
+held=$("$gtrain" eval skipped --split train --json 2>err | sed -n 's/.*"samples":\([0-9]*\).*/\1/p')
+gives damaged_not_trained 0 err "old: $held of its $(find old -name '*.png' -size +60c | wc -l) samples are in the training split" \
+	eval skipped old
 for f in old/*/*.png; do cp "$f" "$f.kept" && echo damaged >"$f"; done
 gives damaged_all 65 err 'samples could be evaluated: they cannot be read' eval skipped
 for f in old/*/*.png; do mv "$f.kept" "$f"; done

@@ -172,6 +172,19 @@ for c in rose aster tulip; do for i in $(seq 0 23); do cp "data/train/$c/$i.png"
 divides folder_list 72 net.cfg -s data.valid=0.25 -s data.format=list -s 'data.train=["list.csv"]'
 divides folder_pattern 72 \
 	net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat -s 'data.pattern="^([a-z]+)_"'
+# with data.stratify, each class has its share in valid: 4 of 20, 12 of 60 and 3 of 15
+mkdir -p uneven/aster uneven/rose uneven/tulip
+for i in $(seq 60); do
+	cp data/train/rose/0.png "uneven/rose/$i.png"
+	[ "$i" -gt 20 ] || cp data/train/aster/0.png "uneven/aster/$i.png"
+	[ "$i" -gt 15 ] || cp data/train/tulip/0.png "uneven/tulip/$i.png"
+done
+for seed in 1 2 3; do
+	uneven=(net.cfg -s data.root=uneven -s data.valid=0.2 -s train.epochs=1 -s "seed=$seed")
+	"$gtrain" run "${uneven[@]}" -s data.stratify=true -q -o "uneven$seed" >/dev/null 2>err || fail uneven_run "$(head -n 1 err)"
+	support=$("$gtrain" eval "uneven$seed" --split valid --report | awk '/^[0-2] / && NF > 6 { print $2, $6 }' | tr '\n' ' ')
+	if [ "$support" = 'aster 4 rose 12 tulip 3 ' ]; then pass "folder_stratified_$seed"; else fail "folder_stratified_$seed" "$support"; fi
+done
 gives folder_pattern_of_none 65 err 'expected a name that matches data.pattern' check net.cfg -s data.valid=0.25 \
 	-s data.format=pattern -s data.root=flat \
 	-s 'data.pattern="^(x)_"'

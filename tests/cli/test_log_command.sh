@@ -30,6 +30,19 @@ $PWD/env" ]; then pass directory; else fail directory "$(cat where)"; fi
 train printed -s 'log.command="echo to stdout; cat >/dev/null"'
 if grep -q '^to stdout$' err && ! grep -q 'to stdout' out; then pass output_is_stderr; else fail output_is_stderr "$(cat err)"; fi
 
+# a program with a relative path is beside the config, as data files are; from --set it is below the current directory
+mkdir -p "con fig/bin" elsewhere
+printf '#!/bin/sh\necho "$1" >>"$GTRAIN_RUN_DIR/who"; pwd >>"$GTRAIN_RUN_DIR/who"; cat >/dev/null\n' | tee "con fig/bin/log" >elsewhere/log
+chmod +x "con fig/bin/log" elsewhere/log
+sed 's|^log = {|log = { command = "bin/log  arg;true";|' tiny.cfg >"con fig/net.cfg"
+(cd elsewhere && "$gtrain" run "../con fig/net.cfg" --device cpu -q --no-progress -o ../beside && cd / &&
+	"$gtrain" resume "$tmp/beside" -q --no-progress -s train.epochs=3) >out 2>err
+rc=$?
+if [ "$rc" = 0 ] && [ "$(tr '\n' ' ' <beside/who)" = "arg $PWD/elsewhere arg / " ]; then pass program_beside_config
+else fail program_beside_config "status $rc: $(cat beside/who err)"; fi
+(cd elsewhere && "$gtrain" run ../tiny.cfg --device cpu -q --no-progress -o ../set -s 'log.command="./log set"') >out 2>err
+if [ "$(head -n 1 set/who)" = set ]; then pass program_of_set; else fail program_of_set "$(cat err)"; fi
+
 # a resumed run starts it again, for the new lines only; the old config's command goes on
 before=$(wc -l <a/metrics.jsonl)
 run resume a -q --no-progress -s train.epochs=3

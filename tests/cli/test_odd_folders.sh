@@ -11,6 +11,7 @@ if [ ! -x "$tool" ]; then
 fi
 cd "$tmp" || exit 1
 "$tool" img || exit 1
+tiny_config
 export OMP_NUM_THREADS=1
 runs=0 refused=0
 
@@ -196,7 +197,7 @@ good class_empty_in_valid empty_valid '12 of a split "valid"'
 classes more/train a b && classes more/test a b c
 says class_only_in_test 65 'the training split has no folder with files for the class "c"' more
 classes only/valid a b
-says only_valid 66 'below only/valid' only
+says only_valid 66 'try `gtrain init only/valid`' only
 mkdir -p tiny/train tiny/valid && classes tiny/valid a b && mkdir tiny/train/a tiny/train/b && cp img/rgb/0.png tiny/train/a &&
 	cp img/rgb/0.png tiny/train/b
 good two_training_images tiny
@@ -304,6 +305,32 @@ else
 fi
 echo 1,2 >>rows.csv
 gives data_bad_row 65 err '1 of 41 samples cannot be read' check configs/rows.cfg --data
+
+# ---- datasets without some of their files: the sentence names these -------------------------------------------------------------------
+mkdir cifar idx
+for i in 1 3 4; do head -c 30730 /dev/zero >"cifar/data_batch_$i.bin"; done
+lacks='cifar: expected all files of cifar10, but'
+gives cifar_batches 66 err "$lacks data_batch_2.bin and data_batch_5.bin are missing" init cifar
+mv cifar/data_batch_1.bin cifar/data_batch_2.bin
+gives cifar_first 66 err "$lacks data_batch_1.bin and data_batch_5.bin are missing" init cifar
+sed 's|data = {.*|data = { root = "cifar"; batch = 32; };|; s|\[1, 8, 8\]|[3, 32, 32]|' "$tmp/tiny.cfg" >cifar.cfg
+gives cifar_run 66 err "data.root: $PWD/$lacks data_batch_1.bin and data_batch_5.bin are missing" run cifar.cfg
+for i in 1 5; do cp cifar/data_batch_2.bin "cifar/data_batch_$i.bin"; done
+gives cifar_test 0 err "$lacks test_batch.bin is missing, so the config has no test split" init cifar
+head -c 30730 /dev/zero >cifar/test_batch.bin
+run init cifar
+if [ "$rc" = 0 ] && [ ! -s err ]; then pass cifar_whole; else fail cifar_whole "status $rc: $(cat err)"; fi
+printf '\0\0\010\3\0\0\0\24\0\0\0\2\0\0\0\2%080d' 0 >idx/train-images-idx3-ubyte
+gives idx_labels 66 err 'idx: expected all files of an IDX dataset, but train-labels-idx1-ubyte is missing' init idx
+{ printf '\0\0\010\1\0\0\0\24'; for i in 0 1 2 3 4; do printf '\0\1\0\1'; done; } >idx/train-labels-idx1-ubyte
+run init idx
+if [ "$rc" = 0 ] && [ ! -s err ]; then pass idx_train_only; else fail idx_train_only "status $rc: $(cat err)"; fi
+cp idx/train-images-idx3-ubyte idx/t10k-images-idx3-ubyte
+gives idx_test_labels 0 err 't10k-labels-idx1-ubyte is missing, so the config has no test split' init idx
+classes lacking/valid rose tulip
+gives no_train 66 err 'lacking: expected a folder "train" with folders of classes beside "valid", got none' init lacking
+mkdir -p lacking/train/rose lacking/train/tulip
+gives empty_train 65 err 'lacking/train: expected folders of images (.jpg, .jpeg, .png or .webp), one for each class, got none' init lacking
 
 # ---- no free descriptors --------------------------------------------------------------------------------------------------------------
 (

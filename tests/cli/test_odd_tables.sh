@@ -203,7 +203,7 @@ good prose class 'type = "text"'
 good prose a 'type = "text"'
 
 # ---- targets ----------------------------------------------------------------------------------------------------------------------
-says plain absent 78 'data.target: expected a column of'
+says plain absent 78 '--target: expected a column of'
 says plain CLASS 78 'did you mean "class"?'
 sed '2,$s/,[a-z]*$/,yes/' plain.csv >one_class.csv
 says one_class class 65 'column "class": the target is the same in every row'

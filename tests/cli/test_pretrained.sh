@@ -157,3 +157,20 @@ refuses pretrained_and_init 78 'expected no file, because --init' f32.safetensor
 gives pretrained_check_missing 0 err 'model.pretrained.file' check "$tmp/net.cfg" -s model.pretrained.file="$tmp/nowhere"
 gives pretrained_check_strict 66 err 'model.pretrained.file' check --strict "$tmp/net.cfg" -s model.pretrained.file="$tmp/nowhere"
 gives pretrained_check_shapes 65 err 'with a different shape' check "$tmp/net.cfg" -s model.pretrained.file="$tmp/f32.safetensors"
+
+# A running variance below 0 is rejected when it is loaded, not at the first evaluation.
+cat >"$tmp/negative.py" <<'PY'
+import json, struct, sys
+raw = bytearray(open(sys.argv[1], "rb").read())
+n = struct.unpack("<Q", raw[:8])[0]
+at = 8 + n + json.loads(raw[8:8 + n])["bn.running_var"]["data_offsets"][0]
+struct.pack_into("<f", raw, at + 4 * 5, -0.25)
+open(sys.argv[2], "wb").write(raw)
+PY
+python3 "$tmp/negative.py" "$tmp/f32.safetensors" "$tmp/negative.safetensors"
+variance='bn.running_var: expected variances, which are 0 or more, got -0.25 at element 5'
+gives negative_variance 65 err "negative.safetensors: $variance" run "$tmp/net.cfg" -o "$tmp/negative" \
+	-s model.pretrained.file="$tmp/negative.safetensors" "${drop[@]}"
+run run "$tmp/net.cfg" -q -o "$tmp/plain"
+python3 "$tmp/negative.py" "$tmp/plain/latest/model.safetensors" "$tmp/init.safetensors"
+gives negative_variance_init 65 err "init.safetensors: $variance" run "$tmp/net.cfg" -o "$tmp/initial" --init "$tmp/init.safetensors"

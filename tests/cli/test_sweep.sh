@@ -109,9 +109,24 @@ lr=$(sed -n 's/.*"train.optimizer.lr":"\([^"]*\)".*"epochs":9,.*/\1/p' out)
 "$gtrain" run tiny.cfg -s "train.optimizer.lr=$lr" -s train.epochs=9 -o whole -q --no-progress 2>err || fail run "$(cat err)"
 if cmp -s whole/latest/model.safetensors "$best/latest/model.safetensors"; then pass promoted_as_one_run
 else fail promoted_as_one_run "the weights of $best differ from those of a run of 9 epochs"; fi
-gives halving_schedule 78 err 'train.schedule: expected t_max > 0 with --halving, because the schedule "cosine"' \
-	sweep tiny.cfg "${halving[@]}" -s train.schedule.type=cosine -o no
+# the schedule of gtrain init, which lasts until the end of the run (t_max = 0), has the length of the whole trial in every rung
+run sweep tiny.cfg "${halving[@]}" -s 'train.schedule={type="onecycle";pct_start=0.25;}' -o cycle --json
+lr=$(sed -n 's/.*"train.optimizer.lr":"\([^"]*\)".*"epochs":9,.*/\1/p' out)
+"$gtrain" run tiny.cfg -s "train.optimizer.lr=$lr" -s train.epochs=9 -s 'train.schedule={type="onecycle";pct_start=0.25;}' -o onecycle -q \
+	--no-progress 2>err || fail halving_schedule "$(cat err)"
+facts halving_schedule "
+rate = lambda path: {e['step']: e['lr'] for e in events(path) if e['event'] == 'train'}
+whole, best = rate('onecycle'), [r for r in rows if r['epochs'] == 9][0]
+assert $rc == 0 and rate(best['path']) == whole, rows
+assert all(math.isclose(x / float(r['values']['train.optimizer.lr']), whole[s] / float('$lr'), rel_tol=1e-6)  # logged with 9 digits
+    for r in rows for s, x in rate(r['path']).items()), rows"
+gives halving_types 0 out '"epochs":9' sweep tiny.cfg "${halving[@]}" -s train.schedule.type=cosine,constant -s train.schedule.warmup=2.5 \
+	-o types --json
+if [ "$(cat types/configs/*.cfg | grep -c 't_max = 6.5')" = "$(cat types/configs/*.cfg | grep -c '"cosine"')" ]; then pass halving_warmup
+else fail halving_warmup "$(grep -h -B 9 -A 9 cosine types/configs/*.cfg | head -n 30)"; fi
 gives halving_t_max 0 out '"epochs":9' sweep tiny.cfg "${halving[@]}" -s 'train.schedule={type="cosine";t_max=9.0;}' -o half2 --json
+gives halving_unit 78 err 'train.schedule: expected unit = "epoch", or t_max > 0, with --halving' \
+	sweep tiny.cfg "${halving[@]}" -s 'train.schedule={type="cosine";unit="step";}' -o no
 gives halving_steps 78 err 'expected 0 with --halving' sweep tiny.cfg "${halving[@]}" -s train.steps=5 -o no
 gives halving_epochs 64 err 'expected one value with --halving' sweep tiny.cfg -s train.epochs=3,9 --halving -o no
 gives halving_short 64 err 'expected at least 3 trials and train.epochs >= 3' sweep tiny.cfg -s seed=1,2,3 --halving -o no
@@ -192,6 +207,25 @@ facts wrong_at_start "assert $rc == 0 and rows[1]['trial'] == 1 and rows[1]['cod
 cp alone/latest/model.safetensors nix.safetensors
 gives error_at_start_is_repeated 0 out '  1  nix.safetensors' sweep unfit
 [ "$(grep -c complete "$tmp/out")" = 2 ] || fail error_at_start_is_repeated "$(cat "$tmp/out" "$tmp/err")"
+sed -e 's|name = "synthetic".*samples_test = 64;|root = "absent"; format = "folder"; batch = 16;|' tiny.cfg >absent.cfg
+gives no_data 66 err 'absent.cfg:3: data.root: expected the folder of the data, but' sweep absent.cfg -s data.batch=16,32 -o no
+if [ "$(wc -l <err)" = 1 ] && [ ! -e no ]; then pass no_data_is_said_once; else fail no_data_is_said_once "$(cat err)"; fi
+mkdir -p there/a there/b
+dark=iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFXAAAADklEQVR42mOQgwIGyhgADlcHgX3rLBkAAAAASUVORK5CYII=
+for i in $(seq 40); do { base64 -d <<<$dark; echo "$i"; } >"there/$([ "$i" -gt 20 ] && echo a || echo b)/$i.png"; done
+gives one_has_data 0 out 'complete' sweep absent.cfg -s data.root=absent,there -s train.epochs=1 -o one
+[ "$(grep -c complete out)" = 1 ] || fail one_has_data "$(cat out)"
+mv there gone
+gives no_data_continued 66 err 'data.root: expected the folder' sweep one
+if [ "$(wc -l <err)" = 1 ]; then pass no_data_continued_once; else fail no_data_continued_once "$(cat err)"; fi
+mv gone there
+# a sweep over seed: the samples of valid differ, unless data.valid_seed is set
+held() { for i in 1 2 3; do grep -o '"valid":{"id":"[^"]*"' "$1/$i/latest/data.json"; done | sort -u | wc -l; }
+split=(sweep absent.cfg -s data.root=there -s seed=1,2,3 -s train.epochs=1)
+gives seeds_are_warned 0 err 'add -s data.valid_seed=1 for the same samples' "${split[@]}" -o seeds
+run "${split[@]}" -s data.valid_seed=1 -o seed
+if [ "$rc" = 0 ] && ! grep -q warning err && [ "$(held seeds)" = 3 ] && [ "$(held seed)" = 1 ]; then pass valid_seed
+else fail valid_seed "splits: $(held seeds), $(held seed): $(cat err)"; fi
 gives all_failed 3 err 'no trial has succeeded; ' sweep tiny.cfg -s train.optimizer.lr=2e38,3e38 -s train.epochs=8 -o worse
 endless=(-s train.epochs=100000 -s train.eval_every_epochs=0 -s checkpoint.every_epochs=100000)
 "$gtrain" sweep tiny.cfg -s seed=1,2 "${endless[@]}" -o lost -q >out 2>err &

@@ -3,6 +3,7 @@
 #include "exec/split_samples.h"
 #include "store/data_facts.h"
 #include "test.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,31 +26,29 @@ static void make(struct gt_sample_mark *mark, int32_t *class, int n, int classes
 TEST(identity_decides)
 {
 	static struct gt_sample_mark mark[N], fewer[N];
-	static int32_t class[N], other[N];
+	static int32_t class[N];
 	static char valid[N], again[N];
 	struct gt_err e = {0};
 	int n = 0, moved = 0, differs = 0;
 	make(mark, class, N, 10);
-	CHECK_OK(gt_split_samples(7, 0.2, mark, N, class, 10, NULL, valid, &e), e);
+	CHECK_OK(gt_split_samples(7, 0.2, mark, N, NULL, 0, NULL, valid, &e), e);
 	for (int i = 0; i < N; i++)
 		n += valid[i];
 	CHECK_MSG(n > 800 - 102 && n < 800 + 102, "%d of %d", n, N); /* sqrt(N * 0.2 * 0.8) = 25.3 */
 	for (int i = 0, k = 0; i < N; i++)
-		if (i % 3) {
-			other[k] = class[i];
+		if (i % 3)
 			fewer[k++] = mark[i];
-		}
-	CHECK_OK(gt_split_samples(7, 0.2, fewer, N - N / 3 - 1, other, 10, NULL, again, &e), e);
+	CHECK_OK(gt_split_samples(7, 0.2, fewer, N - N / 3 - 1, NULL, 0, NULL, again, &e), e);
 	for (int i = 0, k = 0; i < N; i++)
 		if (i % 3)
 			moved += again[k++] != valid[i];
 	CHECK_MSG(!moved, "%d moved", moved);
-	CHECK_OK(gt_split_samples(8, 0.2, mark, N, class, 10, NULL, again, &e), e);
+	CHECK_OK(gt_split_samples(8, 0.2, mark, N, NULL, 0, NULL, again, &e), e);
 	for (int i = 0; i < N; i++)
 		differs += again[i] != valid[i];
 	CHECK(differs > N / 5);
 	/* a larger share has the samples of a smaller one, and equal identities are in the same split */
-	CHECK_OK(gt_split_samples(7, 0.3, mark, N, class, 10, NULL, again, &e), e);
+	CHECK_OK(gt_split_samples(7, 0.3, mark, N, NULL, 0, NULL, again, &e), e);
 	for (int i = 0; i < N; i++)
 		CHECK(again[i] >= valid[i]);
 	for (int i = 1; i < N; i += 2)
@@ -57,6 +56,76 @@ TEST(identity_decides)
 	CHECK_OK(gt_split_samples(7, 0.2, mark, N, NULL, 0, NULL, again, &e), e);
 	for (int i = 1; i < N; i += 2)
 		CHECK(again[i] == again[i - 1]);
+}
+
+/* Ten classes of 4, 44, 84, ... 364 samples. */
+static int make_unequal(struct gt_sample_mark *mark, int32_t *class)
+{
+	int n = 0;
+	for (int k = 0; k < 10; k++)
+		for (int i = 0; i < 4 + 40 * k; i++, n++) {
+			mark[n] = mark_of(n, n);
+			class[n] = k;
+		}
+	return n;
+}
+
+/* Each class has its share within one sample, and all classes together have it, as in scikit-learn's StratifiedShuffleSplit. */
+TEST(shares_of_classes)
+{
+	static struct gt_sample_mark mark[N];
+	static int32_t class[N];
+	static char valid[N], again[N];
+	struct gt_err e = {0};
+	int n = make_unequal(mark, class);
+	for (uint64_t seed = 0; seed < 50; seed++) {
+		int held[10] = {0}, all = 0, moved = 0;
+		CHECK_OK(gt_split_samples(seed, 0.13, mark, n, class, 10, NULL, valid, &e), e);
+		for (int i = 0; i < n; i++) {
+			held[class[i]] += valid[i];
+			all += valid[i];
+		}
+		CHECK_MSG(all == (int)(0.13 * n + 0.5), "%d of %d", all, n);
+		for (int k = 0; k < 10; k++)
+			CHECK_MSG(fabs(held[k] - 0.13 * (4 + 40 * k)) < 1, "class %d: %d", k, held[k]);
+		/* without one sample, at most one other of its class moves, and one of another class, which gets the rounded place */
+		CHECK_OK(gt_split_samples(seed, 0.13, mark, n - 1, class, 10, NULL, again, &e), e);
+		for (int i = 0; i < n - 1; i++)
+			moved += again[i] != valid[i];
+		CHECK_MSG(moved <= 2, "%d moved", moved);
+	}
+	/* a run of an earlier version keeps the division by draws alone, and its listed samples stay */
+	const struct gt_used_samples old = {.by_draw = true};
+	int differs = 0, same = 0;
+	CHECK_OK(gt_split_samples(7, 0.13, mark, n, class, 10, &old, valid, &e), e);
+	CHECK_OK(gt_split_samples(7, 0.13, mark, n, NULL, 0, NULL, again, &e), e);
+	for (int i = 4; i < n; i++)
+		same += valid[i] == again[i];
+	CHECK_OK(gt_split_samples(7, 0.13, mark, n, class, 10, NULL, again, &e), e);
+	for (int i = 0; i < n; i++)
+		differs += valid[i] != again[i];
+	CHECK_MSG(same >= n - 4 - 10 && differs > 0, "same %d, differs %d", same, differs); /* a class may have had one sample moved */
+}
+
+/* Samples of one id in one class, or in two, stay together. */
+TEST(ids_stay_together)
+{
+	static struct gt_sample_mark mark[N];
+	static int32_t class[N];
+	static char valid[N];
+	struct gt_err e = {0};
+	int n = make_unequal(mark, class), held = 0;
+	for (int i = 1; i < n; i += 2)
+		mark[i].id = mark[i - 1].id;
+	for (int i = 100; i < 120; i++) /* of the classes 2 and 8 */
+		mark[i + 900].id = mark[i].id;
+	CHECK_OK(gt_split_samples(3, 0.2, mark, n, class, 10, NULL, valid, &e), e);
+	for (int i = 0; i < n; i++) {
+		held += valid[i];
+		for (int k = 0; k < i; k++)
+			CHECK(mark[k].id != mark[i].id || valid[k] == valid[i]);
+	}
+	CHECK_MSG(abs(held - n / 5) <= 20, "%d of %d", held, n); /* a pair of each class, and the ten pairs of two classes */
 }
 
 /* Small classes: one sample in each split if the share is half a sample or more; never without a training sample. */

@@ -24,7 +24,7 @@
 
 static bool is_on_cpu(const struct gt_conf *c, const struct gt_run_opts *o)
 {
-	return gt_device_choice(o->device ? o->device : c->device) < 1;
+	return o->against || gt_device_choice(o->device ? o->device : c->device) < 1; /* with against, the steps run on the CPU too */
 }
 
 /* Returns the number of ranks that the config requires because it names the layers at which the stages of a pipeline begin. */

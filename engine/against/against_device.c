@@ -12,6 +12,9 @@ static void close_both(struct gt_dev *w)
 	gt_device_close(&w->cpu);
 	gt_findings_close(w->findings);
 	pthread_mutex_destroy(&w->lock);
+	for (int i = 0; i < w->nmasks; i++)
+		free(w->mask[i].values);
+	free(w->mask);
 	free(w->block);
 	free(w);
 }

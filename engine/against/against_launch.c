@@ -79,6 +79,21 @@ static enum gt_code fetch_step_args(struct gt_dev *w, const struct gt_launch *a,
 	return GT_OK;
 }
 
+/* The CPU has the arguments of one micro-batch; those of later micro-batches, which check would change too, are not copied. */
+static void limit_step_args(const struct gt_kernel *k, void *const *memory)
+{
+	for (int t = 0; t < k->nin && k->code == GT_OP_CHECK; t++)
+		if (memory[t] && !strcmp(operand_of(k, t)->name, "numbers"))
+			((struct gt_step_args *)memory[t])->left = 0;
+}
+
+static void restore_step_args(const struct gt_kernel *k, const struct copies *c, void *const *memory)
+{
+	for (int t = 0; t < k->nin && k->code == GT_OP_CHECK; t++)
+		if (memory[t] && !strcmp(operand_of(k, t)->name, "numbers"))
+			((struct gt_step_args *)memory[t])->left = ((const struct gt_step_args *)c->before[t])->left;
+}
+
 /* Runs the twin on copies of the tensors before the launch. disturb: 0, or which neighbours the elements of the inputs move to. */
 static enum gt_code run_twin(const struct gt_kernel *k, const struct copies *c, void **memory, uint32_t disturb,
                              const struct gt_step_args *step_args, int stream, struct gt_err *err)
@@ -89,12 +104,61 @@ static enum gt_code run_twin(const struct gt_kernel *k, const struct copies *c, 
 			continue;
 		if (!memory[t] && !(memory[t] = gt_twin_alloc(bytes)))
 			return gt_fail_memory(err, bytes);
-		if (t < GT_TWIN_TEMPS)
+		if (c->before[t])
 			memcpy(memory[t], c->before[t], bytes);
 		if (disturb && t < GT_MAX_IO)
 			gt_judge_disturb(&k->twin.tensor[t].desc, memory[t], disturb * 2654435761u + (uint32_t)t);
 	}
-	return gt_twin_run(&k->twin, memory, step_args, stream, err);
+	limit_step_args(k, memory);
+	GT_TRY(gt_twin_run(&k->twin, memory, step_args, stream, err));
+	restore_step_args(k, c, memory);
+	return GT_OK;
+}
+
+/* ---- masks -------------------------------------------------------------------------------------------------------------------------- */
+/* Keeps the values of a tensor of which the device has written a mask. A later mask at the same address replaces it. */
+static enum gt_code keep_masked(struct gt_dev *w, const void *mask, const void *values, size_t bytes, struct gt_err *err)
+{
+	int i = 0;
+	while (i < w->nmasks && w->mask[i].mask != mask)
+		i++;
+	if (i == w->nmasks) {
+		struct gt_against_mask *grown = realloc(w->mask, (size_t)(i + 1) * sizeof *grown);
+		if (!grown)
+			return gt_fail_memory(err, 0);
+		w->mask = grown;
+		w->mask[w->nmasks++] = (struct gt_against_mask){.mask = mask};
+	}
+	void *copy = gt_twin_alloc(bytes);
+	if (!copy)
+		return gt_fail_memory(err, bytes);
+	free(w->mask[i].values);
+	w->mask[i].values = memcpy(copy, values, bytes);
+	w->mask[i].bytes = bytes;
+	return GT_OK;
+}
+
+/* Sets *out to a copy of the tensor of which the device wrote the mask. */
+static enum gt_code find_masked(const struct gt_dev *w, const void *mask, size_t bytes, void **out, struct gt_err *err)
+{
+	for (int i = 0; i < w->nmasks; i++)
+		if (w->mask[i].mask == mask && w->mask[i].bytes == bytes) {
+			if (!(*out = gt_twin_alloc(bytes)))
+				return gt_fail_memory(err, bytes);
+			memcpy(*out, w->mask[i].values, bytes);
+			return GT_OK;
+		}
+	return gt_fail(err, GT_EINTERNAL, "no call has written the mask that a call reads");
+}
+
+/* Keeps the tensor of a mask that the launch wrote: the device's values, from which it made the mask. */
+static enum gt_code note_mask(struct gt_dev *w, const struct gt_kernel *k, const struct gt_launch *a, const struct copies *c,
+                              struct gt_err *err)
+{
+	int mask = k->twin.mask, masked = k->twin.masked;
+	if (mask < GT_MAX_IO || !c->got[masked])
+		return GT_OK;
+	return keep_masked(w, address_of(a, mask), c->got[masked], k->twin.tensor[masked].bytes, err);
 }
 
 /* Returns the largest change of tensor t if each element of the inputs moves to a neighbour. */
@@ -161,6 +225,9 @@ static enum gt_code launch_and_fetch(struct gt_dev *w, const struct gt_kernel *k
 	for (int t = 0; t < GT_TWIN_TEMPS; t++)
 		if (is_operand(k, a, t))
 			GT_TRY(fetch_tensor(w, address_of(a, t), k->twin.tensor[t].bytes, a->stream, &c->before[t], err));
+	int mask = k->twin.mask, masked = k->twin.masked;
+	if (mask >= 0 && mask < GT_MAX_IO)
+		GT_TRY(find_masked(w, address_of(a, mask), k->twin.tensor[masked].bytes, &c->before[masked], err));
 	GT_TRY(launch_on_device(w, k, a, err));
 	for (int t = 0; t < GT_TWIN_TEMPS; t++)
 		if (c->before[t] && is_result(k, t))
@@ -187,6 +254,7 @@ static enum gt_code compare_launch(struct gt_dev *w, struct gt_kernel *k, const 
 	int stream = w->be->host_memory ? a->stream : 0;
 	GT_TRY(fetch_step_args(w, a, &step_args, err));
 	GT_TRY(launch_and_fetch(w, k, a, c, err));
+	GT_TRY(note_mask(w, k, a, c, err));
 	GT_TRY(run_twin(k, c, c->want, 0, &step_args, stream, err));
 	GT_TRY(judge_results(k, c, &step_args, stream, &result, err));
 	GT_TRY(gt_findings_add(w->findings, &k->name, step_args.step, &result, err));

@@ -13,6 +13,13 @@ struct gt_against_block {
 	size_t bytes;
 };
 
+/* A mask that the device has written, and the values of the tensor. */
+struct gt_against_mask {
+	const void *mask; /* address on the device */
+	void *values;     /* in memory of the host; owned */
+	size_t bytes;
+};
+
 struct gt_dev {
 	const struct gt_backend *be; /* the device */
 	struct gt_dev *dev;
@@ -22,6 +29,8 @@ struct gt_dev {
 	struct gt_findings *findings;
 	struct gt_against_block *block;         /* memory of the device, to tell step arguments in it from those in host memory */
 	int nblocks, cap;
+	struct gt_against_mask *mask;
+	int nmasks;
 	pthread_mutex_t lock;        /* a loader's thread also launches */
 };
 

@@ -123,6 +123,8 @@ enum gt_code gt_twin_add(struct gt_twin *t, const struct gt_opcall *call, const 
 	struct gt_opsig sig;
 	enum gt_code code = GT_EUNAVAILABLE;
 	gt_opsig_read(call->code, &sig);
+	if (t->ncalls == GT_TWIN_CALLS)
+		return gt_opcall_refuse(call, err, "it stands for too many calls");
 	for (size_t i = 0; i < sizeof forms / sizeof *forms && code != GT_OK; i++) {
 		code = prepare_form(t, call, &sig, in, out, &forms[i], &t->call[t->ncalls], err);
 		if (code != GT_OK && code != GT_EUNAVAILABLE && code != GT_EINTERNAL)
@@ -130,6 +132,27 @@ enum gt_code gt_twin_add(struct gt_twin *t, const struct gt_opcall *call, const 
 	}
 	t->ncalls += code == GT_OK;
 	return code == GT_OK ? GT_OK : gt_code_replace(code, GT_EINTERNAL, GT_EUNAVAILABLE, err);
+}
+
+struct gt_twin_call *gt_twin_add_step(struct gt_twin *t, enum gt_twin_step step, int from, int to)
+{
+	if (t->ncalls == GT_TWIN_CALLS)
+		return NULL;
+	struct gt_twin_call *c = &t->call[t->ncalls++];
+	*c = (struct gt_twin_call){.step = step, .nin = 1, .nout = 1};
+	c->in[0] = (struct gt_twin_operand){.tensor = from, .desc = t->tensor[from].desc};
+	c->out[0] = (struct gt_twin_operand){.tensor = to, .desc = t->tensor[to].desc};
+	return c;
+}
+
+int gt_twin_add_temp(struct gt_twin *t, const struct gt_tdesc *d)
+{
+	for (int i = GT_TWIN_TEMPS; i < GT_TWIN_TENSORS; i++)
+		if (!t->tensor[i].bytes) {
+			t->tensor[i] = (struct gt_twin_tensor){*d, gt_tdesc_bytes(d)};
+			return i;
+		}
+	return -1;
 }
 
 static void describe_tensor(struct gt_twin_tensor *t, const struct gt_tdesc *d, const struct gt_operand *o)
@@ -145,6 +168,7 @@ enum gt_code gt_twin_make(struct gt_twin *t, const struct gt_opcall *call, struc
 	struct gt_opsig sig;
 	int in[GT_MAX_IO], out[GT_MAX_IO];
 	gt_opsig_read(call->code, &sig);
+	t->mask = t->masked = -1;
 	for (int i = 0; i < call->nin; i++) {
 		describe_tensor(&t->tensor[i], call->in[i], gt_opsig_input(&sig, i));
 		in[i] = call->in[i] ? i : -1;
@@ -157,13 +181,16 @@ enum gt_code gt_twin_make(struct gt_twin *t, const struct gt_opcall *call, struc
 	if (code != GT_EUNAVAILABLE)
 		return code;
 	gt_twin_release(t);
+	memset(t->opaque, 0, sizeof t->opaque);
+	t->mask = t->masked = -1;
 	return gt_twin_add(t, call, in, out, err);
 }
 
 void gt_twin_release(struct gt_twin *t)
 {
 	for (int i = 0; i < t->ncalls; i++)
-		t->be->release(t->dev, t->call[i].kernel);
+		if (t->call[i].kernel)
+			t->be->release(t->dev, t->call[i].kernel);
 	t->ncalls = 0;
 }
 
@@ -222,10 +249,41 @@ static enum gt_code run_call(const struct gt_twin *t, const struct gt_twin_call 
 	return code;
 }
 
+/* Converts between the two forms of the positions of maxima. Both are NHWC: out of 4 dimensions N, C, P, Q. */
+static void convert_positions(const struct gt_twin_call *c, const void *from, void *to)
+{
+	const struct gt_attr_pool2d *a = &c->pool;
+	const int64_t *dim = c->in[0].desc.dim;
+	int64_t i = 0;
+	for (int64_t n = 0; n < dim[0]; n++)
+		for (int64_t p = 0; p < dim[2]; p++)
+			for (int64_t q = 0; q < dim[3]; q++)
+				for (int64_t k = 0; k < dim[1]; k++, i++) {
+					int64_t top = p * a->stride[0] - a->padding[0], left = q * a->stride[1] - a->padding[1];
+					if (c->step == GT_TWIN_NARROW) {
+						int64_t at = ((const int32_t *)from)[i];
+						((uint8_t *)to)[i] = (uint8_t)((at / c->width - top) * a->kernel[1] + at % c->width - left);
+					} else {
+						int64_t at = ((const uint8_t *)from)[i];
+						((int32_t *)to)[i] = (int32_t)((at / a->kernel[1] + top) * c->width + at % a->kernel[1] + left);
+					}
+				}
+}
+
+static enum gt_code run_step(const struct gt_twin_call *c, void *const *memory, struct gt_err *err)
+{
+	const void *from = memory[c->in[0].tensor];
+	void *to = memory[c->out[0].tensor];
+	if (c->step == GT_TWIN_CONVERT)
+		return convert_tensor(&c->in[0].desc, from, &c->out[0].desc, to, err);
+	convert_positions(c, from, to);
+	return GT_OK;
+}
+
 enum gt_code gt_twin_run(const struct gt_twin *t, void *const *memory, const struct gt_step_args *step_args, int stream,
                          struct gt_err *err)
 {
 	for (int i = 0; i < t->ncalls; i++)
-		GT_TRY(run_call(t, &t->call[i], memory, step_args, stream, err));
+		GT_TRY(t->call[i].kernel ? run_call(t, &t->call[i], memory, step_args, stream, err) : run_step(&t->call[i], memory, err));
 	return GT_OK;
 }

@@ -24,8 +24,19 @@ struct gt_twin_operand {
 	struct gt_tdesc desc; /* type and layout that the kernel of the CPU needs */
 };
 
+/* What a call without a kernel does with its input and its output. */
+enum gt_twin_step {
+	GT_TWIN_KERNEL,   /* it has a kernel */
+	GT_TWIN_CONVERT,  /* out = in, in the type and layout of out */
+	GT_TWIN_NARROW,   /* out = positions of maxima: in has offsets in the input plane, i32; out has offsets in the pooling window, u8 */
+	GT_TWIN_WIDEN     /* the reverse */
+};
+
 struct gt_twin_call {
-	struct gt_kernel *kernel;
+	enum gt_twin_step step;
+	struct gt_kernel *kernel;      /* GT_TWIN_KERNEL; else NULL */
+	struct gt_attr_pool2d pool;    /* GT_TWIN_NARROW, GT_TWIN_WIDEN */
+	int64_t width;                 /* the same: width of the input plane */
 	int nin, nout;
 	struct gt_twin_operand in[GT_MAX_IO], out[GT_MAX_IO];
 };
@@ -37,6 +48,9 @@ struct gt_twin {
 	struct gt_twin_tensor tensor[GT_TWIN_TENSORS];
 	struct gt_twin_call call[GT_TWIN_CALLS];
 	int ncalls;
+	/* Tensors, or -1. A mask has one bit for each element of a tensor, in an order that the device chooses. The call that writes the mask
+	 * also writes the masked tensor; in the call that reads it, the masked tensor is a temporary one, with the values from that call. */
+	int mask, masked;
 	bool opaque[GT_TWIN_TENSORS]; /* the device chooses the meaning of the bits of this tensor, so it is not compared */
 };
 
@@ -53,6 +67,11 @@ enum gt_code gt_twin_run(const struct gt_twin *t, void *const *memory, const str
 /* Adds a call to the twin, for twin_joined.c. in, out: the tensors of its operands, -1 for absent ones; call->in and call->out are set from
  * them. */
 enum gt_code gt_twin_add(struct gt_twin *t, const struct gt_opcall *call, const int *in, const int *out, struct gt_err *err);
+
+/* Adds a call without a kernel, from tensor `from` to tensor `to`. Returns it for its other members; NULL: there are too many calls. */
+struct gt_twin_call *gt_twin_add_step(struct gt_twin *t, enum gt_twin_step step, int from, int to);
+/* Adds a temporary tensor and returns its index; -1: there are too many. */
+int gt_twin_add_temp(struct gt_twin *t, const struct gt_tdesc *d);
 
 /* Adds the calls that a joined call stands for. GT_EUNAVAILABLE: no rule knows the call. */
 enum gt_code gt_twin_join(struct gt_twin *t, const struct gt_opcall *call, struct gt_err *err);

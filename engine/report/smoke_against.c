@@ -19,6 +19,10 @@
 static const double run_limit[] = {
 	[GT_PREC_FP32] = 1e-3, [GT_PREC_TF32] = 1e-2, [GT_PREC_BF16] = 5e-2, [GT_PREC_FP16] = 2e-2};
 
+/* Two runs may be this many times as far apart as two whose learning rates differ by 1e-6, which is 17 roundings of an update: a step
+ * rounds more than once. */
+#define AMPLIFIED 10
+
 /* ---- the run on the CPU ------------------------------------------------------------------------------------------------------------- */
 /* Returns the precision in which the CPU runs: that of --against, else that of the config if the CPU has it, else fp32. */
 static enum gt_code find_cpu_precision(const struct gt_smoke_test *s, int *out, struct gt_err *err)
@@ -35,11 +39,15 @@ static enum gt_code add_option(struct gt_smoke_test *s, const char **more, int *
 	return GT_OK;
 }
 
-static enum gt_code run_on_cpu(struct gt_smoke_test *s, const char *dir, int precision, struct gt_smoke_curve *curve, struct gt_err *err)
+/* Trains on the CPU. changed: a further change of the config in the form of --set, or NULL. */
+static enum gt_code run_on_cpu(struct gt_smoke_test *s, const char *dir, int precision, const char *changed, struct gt_smoke_curve *curve,
+                               struct gt_err *err)
 {
 	const char **more, *set;
 	int n;
-	GT_TRY(gt_smoke_set_options(s, 3, &more, &n, err));
+	GT_TRY(gt_smoke_set_options(s, 4, &more, &n, err));
+	if (changed)
+		GT_TRY(add_option(s, more, &n, "set", changed, err));
 	GT_NEW_STR(set, gt_arena_printf(s->arena, "precision=\"%s\"", gt_precision_names[precision]), err);
 	GT_TRY(add_option(s, more, &n, "set", set, err));
 	GT_TRY(add_option(s, more, &n, "device", "cpu", err));
@@ -142,6 +150,22 @@ static void pair_curves(struct gt_against_runs *r, const struct gt_smoke_curve *
 	}
 }
 
+/* Raises the limit where this training amplifies rounding: Adam, for example, makes steps of the size of the learning rate for gradients
+ * that are 0 but for rounding. A second run on the CPU, whose learning rate is larger by a factor of 1 + 1e-6, shows by how much. */
+static enum gt_code measure_amplification(struct gt_smoke_test *s, int precision, const struct gt_smoke_curve *cpu,
+                                          struct gt_against_runs *r, struct gt_err *err)
+{
+	struct gt_smoke_curve moved = {0};
+	struct gt_against_runs apart = {.equal = true};
+	const char *dir, *rate;
+	GT_NEW_STR(dir, gt_arena_printf(s->arena, "%s/cpu-moved", s->dir), err);
+	GT_NEW_STR(rate, gt_arena_printf(s->arena, "train.optimizer.lr=%.17e", s->conf->train.optimizer.lr * (1 + 1e-6)), err);
+	GT_TRY(run_on_cpu(s, dir, precision, rate, &moved, err));
+	pair_curves(&apart, &moved, cpu);
+	r->limit = fmax(r->limit, AMPLIFIED * apart.worst);
+	return GT_OK;
+}
+
 static enum gt_code compare_runs(struct gt_smoke_test *s, struct gt_against_runs *r, struct gt_err *err)
 {
 	struct gt_smoke_curve cpu = {0};
@@ -150,7 +174,7 @@ static enum gt_code compare_runs(struct gt_smoke_test *s, struct gt_against_runs
 	int precision;
 	GT_TRY(find_cpu_precision(s, &precision, err));
 	GT_NEW_STR(dir, gt_arena_printf(s->arena, "%s/cpu", s->dir), err);
-	GT_TRY(run_on_cpu(s, dir, precision, &cpu, err));
+	GT_TRY(run_on_cpu(s, dir, precision, NULL, &cpu, err));
 	gt_smoke_report_phase(s, "cpu", gt_clock_since(began));
 	began = gt_clock();
 	*r = (struct gt_against_runs){.device = s->opts->device ? s->opts->device : s->conf->device,
@@ -158,6 +182,8 @@ static enum gt_code compare_runs(struct gt_smoke_test *s, struct gt_against_runs
 	                              .limit = fmax(run_limit[s->conf->precision], run_limit[precision]),
 	                              .equal = true};
 	pair_curves(r, &s->device, &cpu);
+	if (r->worst > r->limit)
+		GT_TRY(measure_amplification(s, precision, &cpu, r, err));
 	GT_TRY(measure_checkpoints(s, dir, r, err));
 	r->equal &= r->weights.worst == 0 && r->moments.worst == 0;
 	s->shown.runs = r;

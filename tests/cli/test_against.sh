@@ -42,6 +42,7 @@ equal cpu_mlp "$tmp/mlp.cfg"
 equal cpu_cnn "$tmp/cnn.cfg"
 equal cpu_bf16 "$tmp/cnn.cfg" -s 'precision="bf16"'
 equal cpu_accumulates "$tmp/mlp.cfg" -s train.accumulate=2
+for mode in ddp zero dp pipe; do equal "cpu_$mode" "$tmp/cnn.cfg" --nproc 2 -s parallel.mode=$mode; done
 if [ -e /usr/share/datasets/fashion-mnist ]; then
 	equal cpu_fmnist_mlp "$src/configs/fmnist_mlp.cfg"
 	equal cpu_lenet "$src/configs/lenet.cfg"

@@ -58,10 +58,10 @@ void gt_against_runs_text(const struct gt_against_runs *r, char *buf, size_t siz
 		snprintf(buf, size, "equal: losses, weights and moments of %s (%s) and of the CPU (%s)", r->device, r->precision[0],
 		         r->precision[1]);
 	else if (other)
-		snprintf(buf, size, "a difference of precision: %s computes in %s, the CPU in %s; losses at most %.1e apart (limit %g)", r->device,
-		         r->precision[0], r->precision[1], r->worst, r->limit);
+		snprintf(buf, size, "a difference of precision: %s computes in %s, the CPU in %s; losses at most %.1e apart (limit %.1e)",
+		         r->device, r->precision[0], r->precision[1], r->worst, r->limit);
 	else
-		snprintf(buf, size, "losses of %s and of the CPU at most %.1e apart (limit %g), %s", r->device, r->worst, r->limit,
+		snprintf(buf, size, "losses of %s and of the CPU at most %.1e apart (limit %.1e), %s", r->device, r->worst, r->limit,
 		         r->precision[0]);
 }
 

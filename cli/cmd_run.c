@@ -17,7 +17,7 @@ static const struct gt_option options[] = {
 	{"new", 0, GT_OPTION_FLAG, OFFSET(fresh), .help = "if the directory of the run exists, write a new one beside it: DIR-2, DIR-3, ..."},
 	{"smoke", 0, GT_OPTION_FLAG, OFFSET(job.smoke),
 	 .help = "test the config: run a few steps, an evaluation, a checkpoint, and a resume that must give the same bits"},
-	{"against", 0, GT_OPTION_CHOICE, OFFSET(job.against), "DEVICE", GT_COMPLETE_CHOICE, "cpu|cpu:fp32|cpu:bf16",
+	{"against", 0, GT_OPTION_STRING, OFFSET(job.against), "DEVICE", GT_COMPLETE_CHOICE, "cpu|cpu:fp32|cpu:bf16",
 	 .help = "with --smoke: also train on the CPU, and compare the runs and each operation; cpu:PRECISION sets its precision"},
 	GT_OPT_DEVICE(struct run_args),
 	GT_OPT_INIT(struct run_args),

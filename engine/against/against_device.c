@@ -147,7 +147,9 @@ static enum gt_code prepare_call(struct gt_dev *w, const struct gt_opcall *call,
 	snprintf(k->name.operation, sizeof k->name.operation, "%s", gt_opcode_name(call->code));
 	snprintf(k->name.layer, sizeof k->name.layer, "%s", call->name ? call->name : "");
 	snprintf(k->name.kernel, sizeof k->name.kernel, "%s", w->be->describe(own));
-	enum gt_code code = make_twin(w, call, k, err);
+	k->twin.mask = k->twin.masked = -1;
+	gt_twin_describe(&k->twin, call);
+	enum gt_code code = w->spec.disturb ? GT_OK : make_twin(w, call, k, err);
 	if (code == GT_OK)
 		*out = k;
 	else

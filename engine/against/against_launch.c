@@ -261,9 +261,22 @@ static enum gt_code compare_launch(struct gt_dev *w, struct gt_kernel *k, const 
 	return replace_results(w, k, a, c, err);
 }
 
+/* Launches on the device only, and moves each element of the results to a neighbour. */
+static enum gt_code launch_disturbed(struct gt_dev *w, const struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
+{
+	GT_TRY(launch_on_device(w, k, a, err));
+	w->seed = w->seed * 1664525u + 1013904223u;
+	for (int t = 0; t < GT_TWIN_TEMPS; t++)
+		if (is_operand(k, a, t) && is_result(k, t))
+			gt_judge_disturb(&k->twin.tensor[t].desc, address_of(a, t), w->seed + (uint32_t)t + 1);
+	return GT_OK;
+}
+
 enum gt_code gt_against_launch(struct gt_dev *w, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
 {
 	struct copies c = {0};
+	if (w->spec.disturb)
+		return launch_disturbed(w, k, a, err);
 	if (!k->twin.ncalls) {
 		GT_TRY(gt_findings_skip(w->findings, &k->name, k->why, err));
 		return launch_on_device(w, k, a, err);

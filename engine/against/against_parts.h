@@ -31,6 +31,7 @@ struct gt_dev {
 	int nblocks, cap;
 	struct gt_against_mask *mask;
 	int nmasks;
+	uint32_t seed;               /* with spec.disturb: changes with every launch */
 	pthread_mutex_t lock;        /* a loader's thread also launches */
 };
 

@@ -59,6 +59,8 @@ struct gt_judge gt_judge_of(const struct gt_opcall *call, enum gt_dtype type, bo
 		add_operand(&j, call->in[i]);
 	for (int i = 0; i < call->nout; i++)
 		add_operand(&j, call->out[i]);
+	if (call->code == GT_OP_MUON && j.id > GT_TOLERANCE_TF32) /* a device iterates in bf16 if the copies of the weights have 16 bits */
+		j.id = GT_TOLERANCE_BF16;
 	if (type != GT_DTYPE_COUNT && tolerance_of_type(type) > j.id)
 		j.id = tolerance_of_type(type);
 	return j;

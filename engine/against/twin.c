@@ -163,20 +163,25 @@ static void describe_tensor(struct gt_twin_tensor *t, const struct gt_tdesc *d, 
 	t->bytes = o && !strcmp(o->name, "metrics") ? sizeof(struct gt_metrics) : gt_tdesc_bytes(d);
 }
 
-enum gt_code gt_twin_make(struct gt_twin *t, const struct gt_opcall *call, struct gt_err *err)
+void gt_twin_describe(struct gt_twin *t, const struct gt_opcall *call)
 {
 	struct gt_opsig sig;
-	int in[GT_MAX_IO], out[GT_MAX_IO];
 	gt_opsig_read(call->code, &sig);
-	t->mask = t->masked = -1;
-	for (int i = 0; i < call->nin; i++) {
+	for (int i = 0; i < call->nin; i++)
 		describe_tensor(&t->tensor[i], call->in[i], gt_opsig_input(&sig, i));
-		in[i] = call->in[i] ? i : -1;
-	}
-	for (int i = 0; i < call->nout; i++) {
+	for (int i = 0; i < call->nout; i++)
 		describe_tensor(&t->tensor[GT_MAX_IO + i], call->out[i], gt_opsig_output(&sig, i));
+}
+
+enum gt_code gt_twin_make(struct gt_twin *t, const struct gt_opcall *call, struct gt_err *err)
+{
+	int in[GT_MAX_IO], out[GT_MAX_IO];
+	gt_twin_describe(t, call);
+	t->mask = t->masked = -1;
+	for (int i = 0; i < call->nin; i++)
+		in[i] = call->in[i] ? i : -1;
+	for (int i = 0; i < call->nout; i++)
 		out[i] = call->out[i] ? GT_MAX_IO + i : -1;
-	}
 	enum gt_code code = gt_twin_join(t, call, err);
 	if (code != GT_EUNAVAILABLE)
 		return code;

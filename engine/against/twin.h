@@ -54,6 +54,8 @@ struct gt_twin {
 	bool opaque[GT_TWIN_TENSORS]; /* the device chooses the meaning of the bits of this tensor, so it is not compared */
 };
 
+/* Sets the tensors of the operands of a call. */
+void gt_twin_describe(struct gt_twin *t, const struct gt_opcall *call);
 /* Makes the twin of a call that the device has prepared, so that no layout is open. be, dev and type of *t are set. GT_EUNAVAILABLE: the
  * CPU cannot compute the call, for the reason in err. Release it in any case. */
 enum gt_code gt_twin_make(struct gt_twin *t, const struct gt_opcall *call, struct gt_err *err);

@@ -16,6 +16,8 @@ static enum gt_code add_part(struct gt_twin *t, const struct gt_opcall *call, co
 {
 	struct gt_opcall oc = {.code = p->code, .name = call->name, .attr = p->attr, .nin = p->nin, .nout = p->nout,
 	                       .accumulate = p->accumulate, .deterministic = call->deterministic};
+	while (oc.nin > 0 && p->in[oc.nin - 1] < 0) /* as in a graph: the number of operands of batchnorm.dx tells whether a relu follows */
+		oc.nin--;
 	return gt_twin_add(t, &oc, p->in, p->out, err);
 }
 

@@ -8,6 +8,7 @@
 #include "known.h"
 #include "launch/launcher_parts.h"
 #include "plan/strategy.h"
+#include "session/session.h"
 #include "session/session_data.h"
 #include "stand_in.h"
 #include "team/team.h"
@@ -302,6 +303,9 @@ static enum gt_code fill_plan(const struct gt_conf *c, const struct gt_run_opts 
 enum gt_code gt_smoke_check(const struct gt_run_opts *o, struct gt_err *err)
 {
 	struct gt_world w;
+	int precision;
+	if (o->against)
+		GT_TRY(gt_against_precision(o->against, &precision, err));
 	if (o->nnodes > 1)
 		return gt_fail(err, GT_EUSAGE, "--smoke and --nnodes %d do not go together, because a smoke test runs on one host", o->nnodes);
 	if (o->max_restarts)

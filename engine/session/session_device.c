@@ -65,9 +65,14 @@ enum gt_code gt_against_precision(const char *word, int *out, struct gt_err *err
 
 enum gt_code gt_session_wrap_device(struct gt_session *s, const char *word, const struct gt_dev_opts *opts, struct gt_err *err)
 {
-	int precision;
-	GT_TRY(gt_against_precision(word, &precision, err));
-	struct gt_against_spec spec = {.tf32 = s->conf->precision == GT_PREC_TF32,
+	int precision = -1;
+	bool disturb = !strcmp(word, GT_AGAINST_ROUNDING);
+	if (!disturb)
+		GT_TRY(gt_against_precision(word, &precision, err));
+	if (disturb && !s->device.be->host_memory)
+		return gt_fail(err, GT_EUSAGE, "--against=%s: expected the device cpu", word);
+	struct gt_against_spec spec = {.disturb = disturb,
+	                               .tf32 = s->conf->precision == GT_PREC_TF32,
 	                               .type = precision < 0                ? GT_DTYPE_COUNT
 	                                       : precision == GT_PREC_BF16 ? GT_BF16
 	                                                                   : GT_F32};

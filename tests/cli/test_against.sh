@@ -59,7 +59,7 @@ gives bf16_against_fp32 0 out 'a difference of precision: cpu computes in bf16, 
 
 # ---- what it refuses ----------------------------------------------------------------------------------------------------------
 gives needs_smoke 64 err '--against: expected --smoke beside it' run "$tmp/mlp.cfg" --against cpu
-gives other_word 64 err 'cpu:fp32' run "$tmp/mlp.cfg" --smoke --against cuda
+gives other_word 64 err 'expected cpu, cpu:fp32 or cpu:bf16, got "cuda"' run "$tmp/mlp.cfg" --smoke --against cuda
 
 # ---- one wrong kernel is named ------------------------------------------------------------------------------------------------
 build=$(dirname "$(dirname "$gtrain")")
@@ -85,6 +85,8 @@ names() {
 	fi
 }
 FAULTY_OPS='' gives no_wrong_kernel 0 out '0 differ' run "$tmp/cnn.cfg" --smoke --against cpu --device cuda
+FAULTY_RUNS=1 FAULTY_OPS=linear gives wrong_order 4 err 'that rounding explains, but no operation differs: the order of the work is wrong' \
+	run "$tmp/mlp.cfg" --smoke --against cpu --device cuda
 names adam optimizer "$tmp/mlp.cfg"
 names gelu 2 "$tmp/mlp.cfg"
 names gelu.dx 2 "$tmp/mlp.cfg"

@@ -275,7 +275,8 @@ static enum gt_code read_findings(struct gt_smoke_test *s, const char *dir, int 
 /* Runs the steps once more on the device, with each operation compared. One step is queued at a time, so that its values can be read. */
 static enum gt_code run_compared(struct gt_smoke_test *s, const char *dir, struct gt_err *err)
 {
-	static const char *const sets[] = {"window=1", "cuda_graphs=false", "parallel.timeout=600.0"}; /* a step takes many times longer */
+	static const char *const sets[] = {"window=1", "cuda_graphs=false", "parallel.timeout=600.0"};
+	double timeout = s->conf->parallel.timeout;
 	const char **more;
 	int n, nsets = gt_strategy_of(s->conf->parallel.mode)->ranks == GT_RANKS_PROCESSES ? 3 : 2;
 	GT_TRY(gt_smoke_set_options(s, 5, &more, &n, err));
@@ -283,7 +284,9 @@ static enum gt_code run_compared(struct gt_smoke_test *s, const char *dir, struc
 		GT_TRY(add_option(s, more, &n, "set", sets[i], err));
 	GT_TRY(add_option(s, more, &n, "against", s->opts->against, err));
 	GT_TRY(add_option(s, more, &n, "out", dir, err));
+	s->conf->parallel.timeout = 600; /* of this launcher: a step takes many times longer than the config expects */
 	enum gt_code code = gt_smoke_start_ranks(s, s->opts->run_argv, more, n, s->conf->path, err);
+	s->conf->parallel.timeout = timeout;
 	return code == GT_OK ? GT_OK : gt_fail_prefix(err, "the run whose operations are compared");
 }
 

@@ -22,9 +22,9 @@ struct gt_against_spec {
 	 * does not support it. */
 	enum gt_dtype type;
 	bool tf32; /* the device rounds the operands of f32 products to tf32 */
-	/* true: compare nothing. Instead, each element of each result moves to one of its two neighbours, at random, as another rounding would
-	 * move it. Only for a device in memory of the host. */
-	bool disturb;
+	/* Not 0: compare nothing. Instead, each element of each result moves to one of its two neighbours, at random, as another rounding would
+	 * move it; the number is the seed. Only for a device in memory of the host. */
+	int disturb;
 };
 
 /* Wraps an open device and opens the CPU. On failure *d is unchanged. opts: options with which *d was opened. */

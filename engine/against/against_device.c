@@ -215,6 +215,7 @@ enum gt_code gt_against_wrap(struct gt_device *d, const struct gt_against_spec *
 	w->be = d->be;
 	w->dev = d->dev;
 	w->spec = *spec;
+	w->seed = (uint32_t)spec->disturb;
 	set_functions(w);
 	d->be = &w->self;
 	d->dev = w;

@@ -71,7 +71,7 @@ struct gt_session_spec {
 	const struct gt_ckpt *ckpt; /* the checkpoint whose state the session will load; not owned. NULL: no checkpoint */
 	const char *measure;     /* with eval[GT_TEST]: file or folder whose samples are all evaluated instead of the split test; NULL: none */
 	/* "cpu" or "cpu:PRECISION": compare each call with the CPU's, which computes in this precision (against/against.h).
-	 * GT_AGAINST_ROUNDING: move each result by a rounding instead. NULL: neither */
+	 * GT_AGAINST_ROUNDING and a seed: move each result by a rounding instead. NULL: neither */
 	const char *against;
 	bool samples_only;       /* the session only delivers samples: it makes no plans. See gt_session_loader_open */
 	bool dry;                /* the session only plans: checks that the data exists but does not read it, allocates no device memory */

@@ -3,6 +3,7 @@
 #include "against/against.h"
 #include "base/fileio.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const gt_precision_names[] = {"fp32", "tf32", "bf16", "fp16"};
@@ -66,12 +67,12 @@ enum gt_code gt_against_precision(const char *word, int *out, struct gt_err *err
 enum gt_code gt_session_wrap_device(struct gt_session *s, const char *word, const struct gt_dev_opts *opts, struct gt_err *err)
 {
 	int precision = -1;
-	bool disturb = !strcmp(word, GT_AGAINST_ROUNDING);
+	bool disturb = !strncmp(word, GT_AGAINST_ROUNDING, strlen(GT_AGAINST_ROUNDING));
 	if (!disturb)
 		GT_TRY(gt_against_precision(word, &precision, err));
 	if (disturb && !s->device.be->host_memory)
 		return gt_fail(err, GT_EUSAGE, "--against=%s: expected the device cpu", word);
-	struct gt_against_spec spec = {.disturb = disturb,
+	struct gt_against_spec spec = {.disturb = disturb ? atoi(word + strlen(GT_AGAINST_ROUNDING)) : 0,
 	                               .tf32 = s->conf->precision == GT_PREC_TF32,
 	                               .type = precision < 0                ? GT_DTYPE_COUNT
 	                                       : precision == GT_PREC_BF16 ? GT_BF16

@@ -117,7 +117,7 @@ static enum gt_code print_memory(struct gt_cli *cli, const struct gt_json_value 
 	return GT_OK;
 }
 
-/* Returns a sentence that explains how the model replicas are kept in sync. It begins with the name of the method. */
+/* Returns a sentence that explains how all copies of the model get the same update. It begins with the name of the method. */
 static const char *sync_sentence(const char *sync)
 {
 	static const struct {

@@ -1,4 +1,4 @@
-/* The command line. Tables with one row per command and per option drive parsing, `-h` and the completions; tests/cli/ compares the manual
+/* The command line. Parsing, `-h` and the completions use tables with one row per command and per option; tests/cli/ compares the manual
  * with the tables. Only the folder cli/ prints or exits. From the engine, cli/ includes only gtrain.h, gtrain_*.h and engine/base/. */
 #ifndef GT_CLI_CLI_H
 #define GT_CLI_CLI_H
@@ -15,7 +15,7 @@ struct gt_run_opts;
 /* The type of an operand or of the argument of an option, for the completions. */
 enum gt_complete {
 	GT_COMPLETE_NONE,
-	GT_COMPLETE_CONFIG,     /* the *.cfg files in the working directory; without such files, the same as GT_COMPLETE_BUNDLED */
+	GT_COMPLETE_CONFIG,     /* the *.cfg files in the working directory; if there are none, as GT_COMPLETE_BUNDLED */
 	GT_COMPLETE_BUNDLED,    /* the configs that come with gtrain */
 	GT_COMPLETE_DIR,
 	GT_COMPLETE_FILE,
@@ -66,7 +66,7 @@ struct gt_job_args {
 
 struct gt_option {
 	const char *name; /* long name without dashes; NULL ends the table */
-	char letter;      /* the short form, for example 's' for -s; 0: the option has none */
+	char letter;      /* the short form, for example 's' for -s; 0: no short form */
 	enum gt_option_kind kind;
 	size_t offset;    /* offset of the option's member in the command's struct of options; of a global option, in struct gt_args */
 	const char *arg;  /* name of the argument; NULL for a flag */
@@ -122,7 +122,7 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *comma
 /* Finds an option of a command (NULL: no command) or else a global option, by its letter or, if letter is 0, by the first len bytes of
  * name. Returns NULL if no option matches. */
 const struct gt_option *gt_option_find(const struct gt_command *command, const char *name, size_t len, char letter);
-/* Returns the one of n candidates that is most similar to word; NULL if none is similar enough. */
+/* Returns the candidate (of n) that is most similar to word; NULL if none is similar enough. */
 const char *gt_cli_nearest(const char *word, const char *const *candidates, int n);
 /* Returns the seconds of a duration such as "90", "90s", "15m", "1h30m" or "2d"; a negative number if s is not a duration. */
 double gt_cli_duration_parse(const char *s);
@@ -132,11 +132,11 @@ double gt_cli_duration_parse(const char *s);
  * If head is too long, the text begins on the next line. */
 void gt_out_wrapped(struct gt_cli *cli, const char *head, int indent, const char *text, int width);
 void gt_help_program(struct gt_cli *cli);
-/* help_topics.c. Explains what a topic names in the config language, as JSON with --json: a key by its path, all keys of a group or all
- * keys with this last word; a layer type or another word that is a value; a list such as "layers"; or the name of one of these in PyTorch.
- * Sets *found to the number of explanations. */
+/* help_topics.c. Explains a topic of the config language, as JSON with --json: a key by its path, all keys of a group or all keys with this
+ * last word; a layer type or another value of a key; a list such as "layers"; or the name of one of these in PyTorch. Sets *found to the
+ * number of explanations. */
 enum gt_code gt_help_topic(struct gt_cli *cli, const char *topic, int *found, struct gt_err *err);
-/* Sets *near to the topic of the config language that is most similar, in cli->arena; NULL: none is similar enough. */
+/* Sets *near to the most similar topic of the config language, in cli->arena; NULL: no topic is similar enough. */
 enum gt_code gt_help_nearest(struct gt_cli *cli, const char *topic, const char **near, struct gt_err *err);
 /* about.c. Prints the version, and how and where the program was built. */
 enum gt_code gt_cli_version(struct gt_cli *cli, struct gt_err *err);
@@ -163,7 +163,7 @@ bool gt_out_terminal(void); /* whether the width of stdout is known: stdout is a
 /* Prints a text from the cursor, which is at column `indent`, broken at spaces so that lines end before column `width` (a longer word is
  * not broken). Further lines begin at `indent`. */
 void gt_out_words(struct gt_cli *cli, const char *text, int indent, int width);
-/* Prints a message on stderr like gt_cli_note, broken at spaces if stderr is a terminal, for sentences without commands to copy. */
+/* Prints a message on stderr like gt_cli_note, broken at spaces if stderr is a terminal. Not for messages with commands to copy. */
 void gt_cli_note_words(struct gt_cli *cli, const char *text);
 /* Writes a line to stderr. Control characters are replaced by '?', because names can come from files that are hostile to terminals. */
 void gt_cli_note(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -233,9 +233,9 @@ struct gt_report_opts {
 };
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, const struct gt_report_opts *o, struct gt_err *err);
 
-/* check_text.c. The report of `gtrain check` as text. f: the object that --json prints. The functions print the columns of a data table
- * (nothing for other data), add rows with facts about texts and sequence lengths to a text table, print memory, buckets, stages and traffic
- * of the ranks, and write a line about the ranks to buf. */
+/* check_text.c. Prints parts of the report of `gtrain check` as text. f: the object that --json prints. The functions print the columns of
+ * a data table (nothing for other data), add rows with facts about texts and sequence lengths to a text table, print memory, buckets,
+ * stages and traffic of the ranks, and write a line about the ranks to buf. */
 enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err);
 void gt_cli_texts_facts(struct gt_table *table, const struct gt_json_value *f);
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err);

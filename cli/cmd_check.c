@@ -63,7 +63,7 @@ static void describe_samples(const struct gt_json_value *f, char *buf, size_t si
 	}
 }
 
-/* Writes the learning rate, or the momentum, over the run: "0.1 at 0%, 0.05 at 25%, …". */
+/* Writes the learning rate, or the momentum, during the run: "0.1 at 0%, 0.05 at 25%, …". */
 static void describe_rates(const struct gt_json_value *of, const char *key, char *buf, size_t size)
 {
 	int n = 0, percent = 0;
@@ -247,7 +247,7 @@ static enum gt_code measure_steps(struct gt_cli *cli, struct gt_conf *c, const s
 	return code;
 }
 
-/* Fails if there are warnings. The exit code is that of the first warning for which a run would fail. */
+/* Fails if there are warnings, with the exit code of the first warning about which a run would fail. */
 static enum gt_code fail_on_warnings(const struct gt_report *r, struct gt_err *err)
 {
 	const struct gt_problems *w = &r->warnings;
@@ -264,7 +264,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, con
 {
 	struct gt_report *r = NULL;
 	bool elsewhere = o->dry_run || (o->device && !strcmp(o->device, "null")); /* the device "null" does not check this machine */
-	cli->json.exact = !cli->args.json; /* exact values, because the text is printed from them */
+	cli->json.exact = !cli->args.json; /* exact values, because the printed text is made from them */
 	GT_TRY(gt_check(c, o->device, world, !elsewhere, &cli->json, &r, err));
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_cli_warn(cli, r->warnings.v[i].text);
@@ -311,7 +311,7 @@ static enum gt_code end_data_json(struct gt_cli *cli, const struct gt_data_check
 	return gt_out_json(cli, err);
 }
 
-/* Lists the unreadable samples and, if `whole` is set, the images that cannot be decoded. They are an error unless a run skips them. */
+/* Lists the unreadable samples and, if `whole` is set, the images that cannot be decoded. Fails unless a run would skip them. */
 static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, bool whole, struct gt_err *err)
 {
 	struct data_list list = {.cli = cli};

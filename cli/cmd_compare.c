@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WIDEST 40 /* columns of a value */
+#define WIDEST 40 /* maximum columns of a value */
 
 struct comparison {
 	struct gt_run_record *run;
@@ -13,7 +13,7 @@ struct comparison {
 	struct gt_run_comparison c;
 };
 
-/* Mean and standard deviation (with n - 1) of a value over the runs of a group that have it. */
+/* Mean and standard deviation (with n - 1) of a value, over those runs of a group that have the value. */
 struct statistic {
 	int n;
 	double mean, deviation;
@@ -61,7 +61,7 @@ static const char *format_statistic(struct statistic s, char *buf, size_t size)
 	return buf;
 }
 
-/* Returns the first run of a group; *n: the number of its runs. */
+/* Returns the first run of a group, and sets *n to the number of runs in the group. */
 static const struct gt_run_record *first_run(const struct comparison *x, int group, int *n)
 {
 	const struct gt_run_record *first = NULL;
@@ -97,7 +97,7 @@ static enum gt_code open_sheet(struct sheet *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Whether two runs of a group have the same seed: their values are no independent samples of the result. */
+/* Returns whether two runs of a group have the same seed: their results are then not independent. */
 static bool repeats_seed(const struct comparison *x, int group)
 {
 	for (int i = 0; i < x->n; i++)

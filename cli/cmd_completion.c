@@ -123,7 +123,7 @@ const struct gt_command gt_cmd_completion = {
 	         "them where the shells and Vim look for them.",
 	.example = "source <(gtrain completion bash)",
 	.min_operands = 1,
-	.max_operands = -1, /* one program; any number after `words` */
+	.max_operands = -1, /* one operand, or any number of operands after `words` */
 	.first = GT_COMPLETE_CHOICE,
 	.choices = "bash|zsh|fish|vim|vscode|json-schema",
 	.run = run_completion,

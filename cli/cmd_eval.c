@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_CLASSES 40 /* with more classes, the table shows only the worst ones */
+#define MOST_CLASSES 40 /* with more classes, the table shows only the WORST classes */
 #define WORST 20        /* number of the worst classes, and of the most confused pairs, to show */
 #define JSON_PAIRS 100  /* number of the most confused pairs in a JSON object */
 #define NAME 24         /* maximum width of a name */
@@ -138,7 +138,7 @@ static int compare_f1(const void *a, const void *b)
 	return x->f1 != y->f1 ? (x->f1 < y->f1 ? -1 : 1) : x->c < y->c ? -1 : 1;
 }
 
-/* Prints the scores of all classes, or of the worst ones, and the means. */
+/* Prints the scores of all classes, or of the worst classes, and the means. */
 static enum gt_code print_scores(struct gt_cli *cli, const struct gt_class_report *r, int width, struct gt_err *err)
 {
 	struct ranked *order;

@@ -11,7 +11,7 @@ struct export_args {
 };
 #define OFFSET(member) offsetof(struct export_args, member)
 
-/* The formats: X(word, ending of --out). A directory has no ending. */
+/* The formats: X(word, extension of --out). A directory has no extension. */
 #define FORMATS(X)                                \
 	X(SAFETENSORS, "safetensors", ".safetensors") \
 	X(ONNX, "onnx", ".onnx")                      \
@@ -41,7 +41,7 @@ static const struct gt_option options[] = {
 	{0},
 };
 
-/* Returns the ending of a file's name, with its dot; "": it has none. */
+/* Returns the extension of a file name, with its dot; "": no extension. */
 static const char *find_ending(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');

@@ -42,7 +42,7 @@ static const struct {
 	{"table, to predict several numbers", "gtrain init FILE.csv --target A --target B", "the same with an output for each number"},
 };
 
-/* Returns whether a config is for data of one's own: its dataset is none that gtrain knows, but "images", "texts" or the like. */
+/* Returns whether a config is for the user's own data: its dataset is not a known dataset, but "images", "texts" or similar. */
 static bool is_own_data(const struct gt_bundled *config)
 {
 	return strcmp(config->dataset, "images") == 0 || strcmp(config->dataset, "texts") == 0;

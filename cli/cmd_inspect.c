@@ -79,7 +79,7 @@ static enum gt_code print_text(struct gt_cli *cli, struct gt_err *err)
 static enum gt_code run_inspect(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct inspect_args *a = cli->options;
-	cli->json.exact = !cli->args.json; /* the text is made of these numbers */
+	cli->json.exact = !cli->args.json; /* the printed text is made from these values */
 	GT_TRY(gt_inspect(cli->args.operands.v[0], a->verify, &cli->json, err));
 	return cli->args.json ? gt_out_json(cli, err) : print_text(cli, err);
 }

@@ -88,7 +88,7 @@ static double upper_limit(const struct gt_lr_curve *c, int least)
 	return least && most > high ? high : most;
 }
 
-/* Describes the losses, pale, their average, and a mark at each suggestion. */
+/* Makes a chart of the losses (pale), their average, and a mark at each suggestion. */
 static enum gt_code make_chart(struct gt_cli *cli, const struct gt_lr_curve *c, struct lr_chart *out, struct gt_err *err)
 {
 	double *x, *loss, *smooth;

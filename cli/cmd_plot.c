@@ -59,7 +59,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_run_curves *c
 	return gt_out_json(cli, err);
 }
 
-/* Warns about values and lines that are not in the chart. */
+/* Prints warnings about values and lines that are not in the chart. */
 static void warn_missing(struct gt_cli *cli, const struct gt_run_curves *c)
 {
 	char text[4400];

@@ -56,7 +56,7 @@ static enum gt_code run_report(struct gt_cli *cli, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Whether the run has done all its steps: a run that a time limit has ended goes on later, and writes its page then. */
+/* Returns whether the run has done all its steps: a run that a time limit has ended is resumed later, and then writes its page. */
 static bool is_complete(struct gt_cli *cli, const char *dir)
 {
 	struct gt_run_record run;

@@ -22,7 +22,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_run_record *r
 	return gt_out_json(cli, err);
 }
 
-/* Writes "3/5 epochs", with the number of complete epochs; for a run of train.steps "100/400 steps". */
+/* Writes "3/5 epochs", with the number of complete epochs; or "100/400 steps" for a run with train.steps. */
 static const char *format_progress(const struct gt_run_record *r, char *buf, size_t size)
 {
 	int64_t per_epoch = r->epochs ? r->steps / r->epochs : 0;

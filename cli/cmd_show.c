@@ -35,7 +35,7 @@ static void pass_warning(void *user, const char *text)
 	gt_cli_warn(user, text);
 }
 
-/* Replaces an operand that is a directory, as of a run or a checkpoint, by its config. */
+/* If the operand is the directory of a run or a checkpoint, replaces the operand by the config in it. */
 static enum gt_code find_run_config(struct gt_cli *cli, struct gt_err *err)
 {
 	char *path;

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MOST_COLUMNS 6 /* keys that have a column each; more keys share one */
-#define WIDEST 32      /* columns of a value */
+#define MOST_COLUMNS 6 /* with more keys, all keys share one column */
+#define WIDEST 32      /* maximum columns of a value */
 
 struct sweep_args {
 	struct gt_job_args job;
@@ -86,14 +86,14 @@ static void paint_status(struct gt_cli *cli, const struct gt_sweep *s)
 	gt_status_paint(cli, line);
 }
 
-/* Prints a line about a trial that has ended, where no status line shows it. */
+/* Prints a line about a trial that has ended, if there is no status line. */
 static void print_end(struct gt_cli *cli, const struct gt_sweep *s, const struct gt_sweep_trial *t)
 {
 	char values[400], score[GT_UNITS], epochs[40];
 	const char *state = gt_trial_states[t->state];
 	if (t->state == GT_TRIAL_RUNNING)
 		return;
-	if (t->state == GT_TRIAL_STOPPED) { /* it may still be promoted */
+	if (t->state == GT_TRIAL_STOPPED) { /* the trial may still be promoted */
 		snprintf(epochs, sizeof epochs, "%" PRId64 " epoch%s", t->epochs, t->epochs == 1 ? "" : "s");
 		state = epochs;
 	}
@@ -206,7 +206,7 @@ static void print_failures(struct gt_cli *cli, const struct gt_sweep *s)
 		}
 }
 
-/* Prints the commands that come next: on the best trial, or on the sweep if it has not ended. */
+/* Prints commands that can follow: for the best trial, or for the sweep if it has not ended. */
 static enum gt_code print_next(struct gt_cli *cli, const struct gt_sweep *s, struct gt_err *err)
 {
 	const struct gt_sweep_trial *best = &s->trial[s->order[0]];
@@ -242,7 +242,7 @@ static bool is_directory(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* Sets the config and its settings. --device is a setting, so that a sweep that is continued trains on the same device. */
+/* Sets the config and its settings. --device becomes a setting, so that a continued sweep uses the same device. */
 static enum gt_code take_config(struct gt_cli *cli, const char *name, struct gt_sweep_spec *spec, struct gt_err *err)
 {
 	const struct sweep_args *a = cli->options;

@@ -11,12 +11,13 @@
 /* smoke_view.c: runs `gtrain run --smoke` and prints each phase and the result. */
 enum gt_code gt_cli_smoke(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf *conf, struct gt_err *err);
 
-/* cmd_report.c: writes the page of a complete run that has log.report = true. A failure is a warning, because the run itself is good. */
+/* cmd_report.c: writes the page of a complete run that has log.report = true. A failure is only a warning: the run itself was
+ * successful. */
 void gt_cli_page_of_run(struct gt_cli *cli, const char *dir, const struct gt_job_args *job);
 
 /* complete_words.c: prints candidates for the last of n words after `gtrain`, for the completion scripts. The first line has the type of
  * the candidates and, after a tab, the part of the word that stays unchanged, such as "--out=". Types: `words` (candidates on the further
- * lines), `dirs`, `files`, or `configs` (*.cfg files; without such files, the further lines). A further line has a candidate and, after a
+ * lines), `dirs`, `files`, or `configs` (*.cfg files or, if there are none, the further lines). A further line has a candidate and, after a
  * tab, an optional help text. A candidate that ends with = needs a value. */
 enum gt_code gt_complete_words(struct gt_cli *cli, const char *const *words, int n, struct gt_err *err);
 

@@ -12,8 +12,8 @@ struct completion {
 	const char *word, *value; /* word: the last word. value: the part to complete: the text after "--out=", or the whole word */
 };
 
-/* Returns the option in a word, if the option takes an argument; else NULL. *value: the argument in this word; NULL: the argument is the
- * next word. */
+/* Returns the option in a word, if the option takes an argument; else NULL. Sets *value to the argument in this word; NULL: the argument is
+ * the next word. */
 static const struct gt_option *option_with_argument(const struct gt_command *c, const char *word, const char **value)
 {
 	*value = NULL;
@@ -44,7 +44,7 @@ static void print_word(const struct completion *t, const char *word, size_t len,
 	gt_out(t->cli, "%.*s%.*s\t%s\n", (int)(t->value - t->word), t->word, (int)len, word, help);
 }
 
-/* Prints the words of a list such as "a|b|c", each after `before`. */
+/* Prints the words of a list such as "a|b|c", each preceded by `before`. */
 static void print_choices(const struct completion *t, const char *before, const char *choices)
 {
 	for (const char *p = choices; p && *p; p += strcspn(p, "|") + (p[strcspn(p, "|")] == '|')) {
@@ -163,7 +163,7 @@ enum gt_code gt_complete_words(struct gt_cli *cli, const char *const *words, int
 {
 	const char *word = n > 0 ? words[n - 1] : "", *value = NULL;
 	const struct gt_command *c = NULL;
-	const struct gt_option *o = NULL; /* the option that takes the next word */
+	const struct gt_option *o = NULL; /* the option whose argument is the next word */
 	bool only_operands = false;
 	int operands = 0;
 	for (int i = 0; i + 1 < n; i++) {

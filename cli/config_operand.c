@@ -19,7 +19,7 @@ static bool is_file_name(const char *name)
 	return strchr(name, '/') || (n > 4 && strcmp(name + n - 4, ".cfg") == 0);
 }
 
-/* Searches the folder of `path` for a config with a similar name. Sets *out to the path of this config, or to NULL. */
+/* Searches the folder of `path` for a config with a similar name. Sets *out to its path; NULL: not found. */
 static enum gt_code similar_file(struct gt_cli *cli, const char *path, const char **out, struct gt_err *err)
 {
 	enum { MAX = 256 };
@@ -43,7 +43,7 @@ static enum gt_code similar_file(struct gt_cli *cli, const char *path, const cha
 	return GT_OK;
 }
 
-/* Sets *out to the config that comes with gtrain whose name is similar to the first n bytes of a name, or to NULL. */
+/* Sets *out to the bundled config whose name is similar to the first n bytes of a name; NULL: not found. */
 static enum gt_code similar_bundled(struct gt_cli *cli, const char *name, int n, const char **out, struct gt_err *err)
 {
 	struct gt_bundled *rows;
@@ -106,7 +106,7 @@ enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char
 }
 
 /* Sets *fd to a descriptor of the config if the operand is standard input or a pipe, else to -1. A pipe can be read only once, so a rank
- * gets the text from the process that started the rank. */
+ * gets the text from its launcher. */
 static enum gt_code open_stream(struct gt_cli *cli, const char *name, int *fd, struct gt_err *err)
 {
 	const char *given = getenv(STREAM_FD);

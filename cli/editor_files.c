@@ -1,4 +1,4 @@
-/* Syntax files for editors: the names of keys and the words that are values, from the schema. */
+/* Syntax files for editors: names of keys and words that are values, from the schema. */
 #include "editor_files.h"
 #include "gtrain.h"
 #include <stdio.h>
@@ -19,7 +19,7 @@ static enum gt_code open_names(struct names *s, struct gt_cli *cli, struct gt_er
 	return GT_OK;
 }
 
-/* Adds a name of len bytes that the set does not have. */
+/* Adds a name of len bytes to the set, if it is new. */
 static void add_name(struct names *s, const char *name, size_t len)
 {
 	for (int i = 0; i < s->n; i++)
@@ -32,7 +32,7 @@ static void add_name(struct names *s, const char *name, size_t len)
 		s->no_memory = true;
 }
 
-/* Adds the parts of a path: "data", "augment" and "pad" of "data.augment[].pad". A layer type in a path is no key. */
+/* Adds the parts of a path: "data", "augment" and "pad" of "data.augment[].pad". Layer types in a path are not added. */
 static void add_keys(void *user, const struct gt_schema_key *key)
 {
 	bool attribute = !strncmp(key->path, "model.layers[].", 15) && strchr(key->path + 15, '.');
@@ -143,7 +143,7 @@ static enum gt_code write_names(struct gt_json *j, const char *scope, const stru
 	return GT_OK;
 }
 
-/* Writes the pattern of strings, in which words that are values and parameters of templates stand out. */
+/* Writes the pattern of strings, in which words that are values, and parameters of templates, are highlighted. */
 static enum gt_code write_strings(struct gt_json *j, const struct names *words, struct gt_err *err)
 {
 	gt_json_object(j, NULL);

@@ -28,15 +28,14 @@ static const struct {
 struct search {
 	struct gt_cli *cli;
 	const char *topic;
-	enum { WHOLE, BELOW, LAST, INSIDE, ELSEWHERE } match; /* how a key's path matches the topic. INSIDE: a group has this name; ELSEWHERE:
-	                                                         one of gt_schema_key.also is the topic */
+	enum { WHOLE, BELOW, LAST, INSIDE, ELSEWHERE } match; /* INSIDE: the topic is a group of the key; ELSEWHERE: is in `also` */
 	const struct gt_schema_word *of;              /* the word whose keys are printed */
 	char settings[512];                           /* an example of the word, with the keys that it requires */
 	int found;
 };
 
-/* Returns whether the longer of two texts ends with the shorter one, upper or lower case, behind a dot or as a whole: "torch.nn.ReLU" and
- * "nn.ReLU" do. */
+/* Returns whether two names are equal, or the longer name ends with a dot and the shorter name: "torch.nn.ReLU" and "nn.ReLU". Case is
+ * ignored. */
 static bool same_name(const char *a, size_t na, const char *b, size_t nb)
 {
 	size_t n = na < nb ? na : nb;
@@ -45,7 +44,7 @@ static bool same_name(const char *a, size_t na, const char *b, size_t nb)
 	return !strncasecmp(a + na - n, b + nb - n, n) && (!rest || longer[rest - 1] == '.');
 }
 
-/* Returns whether one of the words "a|b" is the same name as the word. */
+/* Returns whether one of the words "a|b" is the same name as `word`. */
 static bool is_among(const char *words, const char *word)
 {
 	size_t n;
@@ -95,7 +94,7 @@ static const char *last_name(const char *path)
 	return dot ? dot + 1 : path;
 }
 
-/* Returns the length of the beginning of path that is the topic, whose "[]" may be missing ("data.augment.pad"); 0: it differs. */
+/* Returns the length of the topic at the beginning of path, where the topic may lack "[]" ("data.augment.pad"); 0: no match. */
 static size_t match_path(const char *path, const char *topic)
 {
 	const char *p = path;
@@ -214,12 +213,12 @@ static void explain_keys(struct search *s)
 {
 	int before = s->found;
 	for (s->match = WHOLE; s->match <= ELSEWHERE && s->found == before; s->match++)
-		if (s->match != INSIDE || !before) /* the keys of a layer type are printed with it */
+		if (s->match != INSIDE || !before) /* the keys of a layer type are printed with the type */
 			gt_schema_each(explain_key, s);
 }
 
 /* ---- words -------------------------------------------------------------------------------------------------------------- */
-/* Returns the name of a key that belongs to the word: of a layer its attribute, of another word a key that applies with it only; NULL. */
+/* Returns the name of the key if it belongs to the word: an attribute of a layer type, or a key that applies only with the word. */
 static const char *key_of_word(const struct gt_schema_word *of, const struct gt_schema_key *key)
 {
 	size_t n = strlen(of->word);
@@ -229,7 +228,7 @@ static const char *key_of_word(const struct gt_schema_word *of, const struct gt_
 	return belongs ? last_name(key->path) : NULL;
 }
 
-/* Copies the default beside the word: "0.01" of "(0.0; adamw: 0.01; muon: 0.1)". Returns buf. */
+/* Copies the default for a word: for adamw, "0.01" of "(0.0; adamw: 0.01; muon: 0.1)". Returns buf. */
 static const char *default_with(const char *def, const char *word, char *buf, size_t size)
 {
 	char before[64];
@@ -291,7 +290,7 @@ static void write_word(struct gt_json *j, const struct gt_schema_word *w)
 	gt_json_row(j, NULL, GT_STR("key", w->key), GT_STR("word", w->word), GT_STR("also", w->also), GT_STR("about", w->help));
 }
 
-/* Returns the name behind a module of PyTorch whose names are words of the config, such as "torch.optim.SGD" and "F.relu"; otherwise the
+/* Removes a module of PyTorch from the beginning of a topic: returns "SGD" for "torch.optim.SGD", "relu" for "F.relu"; otherwise the
  * topic. */
 static const char *without_module(const char *topic)
 {
@@ -316,7 +315,7 @@ static void explain_word(void *user, const struct gt_schema_word *w)
 	s->found++;
 }
 
-/* Prints the words of the key s->topic. */
+/* Prints a word that is a value of the key s->topic. */
 static void list_word(void *user, const struct gt_schema_word *w)
 {
 	struct search *s = user;

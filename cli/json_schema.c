@@ -1,5 +1,5 @@
 /* The config language as a JSON schema (draft 2020-12), for programs that write configs. Lists and arrays are arrays, groups are objects.
- * The schema cannot say all that gtrain checks: beside which others a key applies is in its description only. */
+ * The schema cannot express all checks of gtrain: only the description of a key says which other setting it requires. */
 #include "editor_files.h"
 #include "gtrain.h"
 #include <stdio.h>
@@ -12,10 +12,10 @@ struct schema {
 	struct gt_schema_key *key; /* [n] */
 	int n, cap;
 	bool no_memory;
-	bool parameters; /* a string "$name" may stand in place of a value, as in layers of templates */
+	bool parameters; /* a string "$name" is allowed instead of a value, as in layers of templates */
 };
 
-/* Keys whose values are those of another key. */
+/* Keys with the same values as another key. */
 static const struct {
 	const char *path, *like;
 } same[] = {
@@ -47,7 +47,7 @@ static bool begins_with(const char *s, const char *with)
 	return strncmp(s, with, strlen(with)) == 0;
 }
 
-/* Returns whether a key is below the path, which ends with "." or "[].". */
+/* Returns whether the path, which ends with "." or "[].", contains a key. */
 static bool has_below(const struct schema *s, const char *path)
 {
 	for (int i = 0; i < s->n; i++)
@@ -65,7 +65,7 @@ static const struct gt_schema_key *find_key(const struct schema *s, const char *
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------------- */
-/* Writes the limits of a number, from gt_schema_key.range: "0..", "1..3", "> 0", "(0, 1]". */
+/* Writes the limits of a numeric value, from gt_schema_key.range: "0..", "1..3", "> 0", "(0, 1]". */
 static void write_range(struct gt_json *j, const char *range)
 {
 	char *rest;
@@ -91,7 +91,7 @@ static void write_scalar(struct gt_json *j, const char *name, const char *type, 
 	gt_json_end(j);
 }
 
-/* Writes an array of n values; n = 0: of any number. */
+/* Writes the schema of an array of n values; n = 0: any length. */
 static void write_array(struct gt_json *j, const char *type, int n, const char *range)
 {
 	gt_json_object(j, NULL);
@@ -102,7 +102,7 @@ static void write_array(struct gt_json *j, const char *type, int n, const char *
 	gt_json_end(j);
 }
 
-/* Writes the schema of one alternative of a type: "int", "float[2]", "\"auto\"", "list". Returns false if it is a word. */
+/* Writes the schema of one alternative of a type: "int", "float[2]", "\"auto\"", "list". Returns false if the alternative is a word. */
 static bool write_alternative(struct gt_json *j, const char *word, const char *range)
 {
 	static const char *const types[][2] = {{"int", "integer"}, {"float", "number"}, {"bool", "boolean"}, {"string", "string"},
@@ -117,7 +117,7 @@ static bool write_alternative(struct gt_json *j, const char *word, const char *r
 		size_t n = strlen(types[i][0]);
 		if (strncmp(word, types[i][0], n) != 0 || (word[n] && word[n] != '['))
 			continue;
-		if (!word[n] || word[n + 1] == ']') /* one value may stand in place of an array */
+		if (!word[n] || word[n + 1] == ']') /* a single value is allowed instead of an array */
 			write_scalar(j, NULL, types[i][1], range);
 		if (word[n])
 			write_array(j, types[i][1], atoi(word + n + 1), range);
@@ -126,7 +126,7 @@ static bool write_alternative(struct gt_json *j, const char *word, const char *r
 	return false;
 }
 
-/* Writes the alternatives of a key's value: "a|b|c" are words, of which "" is any that may be missing. */
+/* Writes the alternatives of a key's type: types and words. If a key with words has the default "", it is allowed, too. */
 static void write_value(const struct schema *s, const struct gt_schema_key *key)
 {
 	char word[48];
@@ -170,8 +170,8 @@ static const char *find_like(const char *path)
 	return NULL;
 }
 
-/* Returns the length of the name of the property of the group `prefix` to which key i belongs; 0: to none, or an earlier key does too. The
- * attributes of layer types are no properties of every layer. */
+/* Returns the length of the name of the property of group `prefix` that contains key i; 0: no property, or an earlier key is in the same
+ * property. Attributes of layer types are skipped, because not every layer has them. */
 static size_t property_of(const struct schema *s, int i, const char *prefix)
 {
 	size_t before = strlen(prefix);
@@ -274,7 +274,7 @@ static void write_group(const struct schema *s, const char *name, const char *pr
 	gt_json_end(s->j);
 }
 
-/* Writes the keys of a layer type, which a layer has if its key type has this value. */
+/* Writes the keys of a layer type, which apply to layers of this type. */
 static void add_layer_type(void *user, const struct gt_schema_word *word)
 {
 	const struct schema *s = user;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BROKEN_PIPE ((enum gt_code)(128 + SIGPIPE)) /* exit code if the reader of stdout has closed it */
+#define BROKEN_PIPE ((enum gt_code)(128 + SIGPIPE)) /* exit code if the reader of stdout has closed the pipe */
 
 const struct gt_command *const gt_commands[] = {
 #define X(name) &gt_cmd_##name,
@@ -105,7 +105,7 @@ static enum gt_code run_command(struct gt_cli *cli, int argc, char **argv, struc
 			gt_cli_note(cli, "  %-12s%s", gt_commands[i]->name, gt_commands[i]->summary);
 		return gt_fail(err, GT_EUSAGE, "expected a command, got none");
 	}
-	if (!cli->args.version && pos < argc) { /* also after --help: `gtrain --help run` */
+	if (!cli->args.version && pos < argc) { /* also after --help, as in `gtrain --help run` */
 		cli->command = gt_command_find(argv[pos]);
 		if (!cli->command)
 			return gt_command_unknown(argv[pos], err);

@@ -25,8 +25,8 @@ const struct gt_option gt_global_options[] = {
 
 const char *gt_cli_nearest(const char *word, const char *const *candidates, int n)
 {
-	/* A candidate is similar if at most a third of the word differs, but never the whole word. A candidate is also similar if it is the
-	 * only candidate that begins with the word, or if the word begins with it. */
+	/* A candidate is similar if at most a third of the word differs, but never the whole word. It is also similar if it is the only
+	 * candidate that begins with the word, or if the word begins with the candidate. */
 	int len = (int)strlen(word), best = len < 3 ? 2 : len / 3 + 2;
 	const char *found = NULL, *begins = NULL, *within = NULL;
 	int nbegins = 0;
@@ -105,7 +105,7 @@ static bool takes_sets(const struct gt_command *c)
 	return false;
 }
 
-/* Fails for an unknown option and suggests a similar one, or the config key of that name. */
+/* Fails for an unknown option and suggests a similar option, or the config key with this name. */
 static enum gt_code fail_unknown_option(const struct gt_command *c, const char *name, struct gt_err *err)
 {
 	const char *candidate[64];

@@ -87,7 +87,7 @@ enum gt_code gt_out_facts(struct gt_cli *cli, const struct gt_json_value **out, 
 	return GT_OK;
 }
 
-/* Returns the length of the character at s. *harmless becomes false for control characters (ASCII and U+0080 to U+009F), for characters
+/* Returns the length of the character at s. Sets *harmless to false for control characters (ASCII and U+0080 to U+009F), for characters
  * that end a line or change the text direction (U+2028 to U+202E, U+2066 to U+2069), and for bytes that are not UTF-8. */
 static int next_character(const char *s, bool *harmless)
 {
@@ -192,7 +192,7 @@ void gt_cli_note_words(struct gt_cli *cli, const char *text)
 	int columns = gt_status_columns();
 	char line[2048];
 	while (columns && gt_text_width(text) > columns) {
-		size_t n = 0; /* bytes before the last space that fits */
+		size_t n = 0; /* number of bytes before the last space that fits */
 		for (size_t i = 0, at = 0; text[i] && at <= (size_t)columns; i++) {
 			if (text[i] == ' ' && i)
 				n = i;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LABEL 9  /* columns of the labels on the left and the space after them */
+#define LABEL 9  /* columns of the labels on the left, including the space after the labels */
 #define LEAST 16 /* minimum number of columns of the curves */
 #define FAINT 0x80
 
@@ -17,11 +17,11 @@ struct plot {
 	int across, down;     /* dots per character, horizontally and vertically */
 	unsigned char *dots;  /* [w * h] one bit per dot, as in `braille`; 1 without Braille */
 	unsigned char *color; /* [w * h] 1 + the colour of the line, with FAINT if it is faint; 0: no line */
-	bool letters;         /* the letters of lines are on the lines */
-	char *letter;         /* [w * h] a letter in place of the dots; 0: no letter */
+	bool letters;         /* lines are marked with letters */
+	char *letter;         /* [w * h] a letter instead of the dots; 0: no letter */
 };
 
-/* Returns the share of an axis at which a value is; values far outside are moved closer. */
+/* Returns the position of a value on an axis, 0 ... 1; limits values far outside. */
 static double find_share(const struct gt_axis *a, double value)
 {
 	return fmin(fmax(gt_axis_share(a, value), -4), 4);
@@ -38,7 +38,7 @@ static double row_of(const struct plot *p, double y, int rows)
 }
 
 /* ---- colours and letters of lines ------------------------------------------------------------------------------------------------ */
-/* Prints the colour of a line, of those that the user has chosen for the terminal. line: 1 + the colour; 0: none. */
+/* Prints the escape sequence of a line's colour, one of the terminal's palette. line: 1 + the colour; 0: no colour. */
 static void print_color(struct gt_cli *cli, int line)
 {
 	static const int number[GT_CHART_COLORS] = {94, 33, 35, 36, 32, 31, 39};
@@ -50,7 +50,7 @@ static void print_color(struct gt_cli *cli, int line)
 		gt_out(cli, line & FAINT ? "\033[0;2;%dm" : "\033[0;%dm", number[((line & ~FAINT) - 1) % GT_CHART_COLORS]);
 }
 
-/* Returns whether lines are known by letters: there are no colours, or more lines than colours. */
+/* Returns whether letters mark the lines: colours are off, or there are more lines than colours. */
 static bool has_letters(const struct gt_cli *cli, const struct gt_chart *c)
 {
 	int n = 0;
@@ -60,10 +60,10 @@ static bool has_letters(const struct gt_cli *cli, const struct gt_chart *c)
 }
 
 /* ---- drawing --------------------------------------------------------------------------------------------------------------------- */
-/* Bits of the dots of a Braille character, U+2800 + bits, by column and row. */
+/* The bit of each dot, by column and row, in a Braille character, which is U+2800 + bits. */
 static const unsigned char braille[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
 
-/* A line replaces the dots of a faint line in the same character. */
+/* Sets a dot. In a character that also has a faint line, a normal line replaces the faint line. */
 static void set_dot(struct plot *p, int x, int y, const struct gt_chart_line *l)
 {
 	if (x < 0 || y < 0 || x >= p->w * p->across || y >= p->h * p->down)
@@ -114,7 +114,7 @@ static void draw_line(struct plot *p, const struct gt_chart_line *l)
 	}
 }
 
-/* Returns y of a line at x. */
+/* Returns the y of a line at x. */
 static double value_at(const struct gt_chart_line *l, double x)
 {
 	int i = 0;
@@ -135,7 +135,7 @@ static void put_letter(struct plot *p, const struct gt_chart_line *l, double x, 
 	p->color[row * p->w + col] = (unsigned char)color;
 }
 
-/* Lines of dots have their letter at some of their places; each line at other ones. */
+/* Puts the letter of a line of dots at several positions, which differ from line to line. */
 static void put_letters(struct plot *p, const struct gt_chart_line *l)
 {
 	for (int i = 0; i < 4 && l->n && p->letters && p->cli->utf8 && !l->faint; i++) {
@@ -205,7 +205,7 @@ static void print_axis_line(struct plot *p, const int *column, int n)
 	gt_out(p->cli, "\n");
 }
 
-/* Prints the axis with a tick for each label that has room, and the labels below. */
+/* Prints the axis, with a tick for each label that fits, and the labels below. */
 static void print_axis(struct plot *p)
 {
 	char label[GT_AXIS_TICKS][GT_AXIS_LABEL];
@@ -228,7 +228,7 @@ static void print_axis(struct plot *p)
 	gt_out(p->cli, "\n");
 }
 
-/* Without colours, a faint line would hide the others: leaves such lines out of the panel, and of its axes. */
+/* Removes faint lines from the panel and from the range of its axes: without colours, they would hide other lines. */
 static enum gt_code drop_faint_lines(struct gt_chart_panel *panel, struct gt_arena *a, struct gt_err *err)
 {
 	struct gt_chart_line *kept;

@@ -6,14 +6,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PERIOD_NS 500000000 /* between two looks at the runs */
-#define PANEL_ROWS 3        /* of a panel besides its curves: title, axis, labels */
+#define PERIOD_NS 500000000 /* interval at which the runs are read */
+#define PANEL_ROWS 3        /* rows of a panel in addition to its curves: title, axis, labels */
 
 struct follow {
 	struct gt_cli *cli;
 	const struct gt_plot_runs *runs;
 	struct winsize screen;
-	int lines; /* on the terminal since the last frame began */
+	int lines; /* number of printed lines since the last frame began */
 };
 
 enum gt_code gt_plot_runs_chart(const struct gt_plot_runs *runs, struct gt_arena *a, struct gt_chart **out, struct gt_err *err)
@@ -21,7 +21,7 @@ enum gt_code gt_plot_runs_chart(const struct gt_plot_runs *runs, struct gt_arena
 	return gt_run_chart((const struct gt_run_curves *const *)runs->run, runs->n, &runs->spec, a, out, err);
 }
 
-/* Returns whether a run is trained. *changed: a run has new values. */
+/* Returns whether at least one run is still trained. Sets *changed to whether a run has new values. */
 static enum gt_code update_runs(const struct gt_plot_runs *runs, bool *running, bool *changed, struct gt_err *err)
 {
 	*running = *changed = false;
@@ -96,7 +96,7 @@ enum gt_code gt_plot_follow(struct gt_cli *cli, const struct gt_plot_runs *runs,
 {
 	struct follow f = {.cli = cli, .runs = runs};
 	bool running = true, changed;
-	setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* a frame is written at once, or it flickers */
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16); /* writes each frame at once, to avoid flicker */
 	for (bool first = true; running && !cli->out_errno; first = false) {
 		if (!first)
 			nanosleep(&(struct timespec){.tv_nsec = PERIOD_NS}, NULL);

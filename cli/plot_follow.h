@@ -13,9 +13,9 @@ struct gt_plot_runs {
 	struct gt_run_chart_spec spec;
 };
 
-/* Describes the curves of the runs as they are after the last update. */
+/* Makes a chart of the curves of the runs after the last update. */
 enum gt_code gt_plot_runs_chart(const struct gt_plot_runs *runs, struct gt_arena *a, struct gt_chart **out, struct gt_err *err);
-/* Draws the curves whenever they have changed, as high as the terminal, and returns when no run is trained any more. */
+/* Draws the curves whenever they have changed, with the height of the terminal, and returns when all runs have ended. */
 enum gt_code gt_plot_follow(struct gt_cli *cli, const struct gt_plot_runs *runs, struct gt_err *err);
 
 #endif

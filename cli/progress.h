@@ -18,7 +18,7 @@ struct gt_progress_eval {
 
 /* The next permanent line: the scores of an epoch and the evaluations after it. */
 struct gt_progress_row {
-	/* have: there is a line to print. whole: the line is about a complete epoch, not about evaluations within an epoch */
+	/* have: a line must be printed. whole: it is about a complete epoch, not about evaluations within an epoch */
 	bool have, whole;
 	int64_t step, epoch;
 	struct gt_scores train;
@@ -31,7 +31,7 @@ struct gt_progress {
 	struct gt_cli *cli;
 	const struct gt_job_args *job; /* options that a later command needs again */
 	double start, last; /* times (gt_clock) at which the display began, and at which the last progress line was shown */
-	bool shown;         /* an event was shown; false in a launcher and in ranks other than 0, which print no result */
+	bool shown;         /* an event was shown; false in launchers and in ranks other than 0: these print no result */
 	bool out_told;      /* the warning that output to stdout is lost was printed */
 	int64_t step, steps, epoch, epochs; /* progress, and totals of the run; epochs is 0 if the run's length is given in steps */
 	double loss;        /* loss of the last training step */
@@ -43,7 +43,7 @@ struct gt_progress {
 	char checkpoint[1024]; /* path of the last committed checkpoint; "": none */
 	bool complete;         /* the run was already complete, and a message about this was printed in place of a result */
 	bool stopped;          /* train.early_stop ended the run */
-	char page_dir[4096];   /* run directory about which log.report wants a page; "": none */
+	char page_dir[4096];   /* run directory whose report must be written (log.report); "": none */
 	bool early;            /* a signal or the time limit ended the run before its last step */
 };
 

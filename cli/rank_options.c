@@ -46,8 +46,8 @@ static void add_word(struct words *w, const char *fmt, ...)
 }
 
 /* Builds the command line of `command` without operand, time limit and --from, which the engine adds. `resume` gets neither --init nor
- * --out, because the resumed directory determines both. A smoke test reads the events of its runs, and sets their directories and rank
- * counts. */
+ * --out, because the resumed directory determines both. A smoke test sets the directories and rank counts of its runs itself, and reads
+ * their events. */
 static enum gt_code build_command_line(struct gt_cli *cli, const struct gt_job_args *job, const char *command, char *const **out,
                                        struct gt_err *err)
 {

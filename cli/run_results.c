@@ -1,4 +1,4 @@
-/* The results of a run as members of a JSON object: for `gtrain runs` and `gtrain compare`. */
+/* Writes the results of a run as members of a JSON object: for `gtrain runs` and `gtrain compare`. */
 #include "cli.h"
 #include "gtrain_view.h"
 #include <math.h>

@@ -1,18 +1,18 @@
-/* Images on a terminal: a character is two pixels, one above the other, in its foreground and background colour. */
+/* Prints images on a terminal: a character shows two pixels, one above the other, by its foreground and background colour. */
 #include "show_print.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WIDEST 32 /* columns of a tile at most; images up to this size are shown pixel by pixel if three of them fit */
+#define WIDEST 32 /* maximum columns of a tile; images up to this size are shown pixel by pixel if three of them fit */
 #define NARROWEST 8
-#define ENLARGED 16 /* smaller images are enlarged by a whole factor, so that their captions have room */
+#define ENLARGED 16 /* smaller images are enlarged by an integer factor, so that their captions fit */
 #define GAP 2
-#define AT_LEAST 3 /* tiles in a row, if the terminal is wide enough */
+#define AT_LEAST 3 /* minimum tiles in a row, if the terminal is wide enough */
 
 struct screen {
 	struct gt_cli *cli;
-	bool true_color; /* 24-bit colours; else the 256 colours of xterm */
+	bool true_color; /* true: 24-bit colours; false: the 256 colours of xterm */
 	int across;      /* tiles in a row */
 	int width;       /* columns of a tile */
 	uint8_t *rgb;    /* [across][width * height * 3] */
@@ -31,7 +31,7 @@ static int color_distance(const uint8_t *p, int r, int g, int b)
 	return (p[0] - r) * (p[0] - r) + (p[1] - g) * (p[1] - g) + (p[2] - b) * (p[2] - b);
 }
 
-/* Returns the nearest of xterm's 256 colours: one of the cube, or one of 24 greys. */
+/* Returns the index of the nearest of xterm's 256 colours: in the colour cube, or one of 24 greys. */
 static int nearest_color(const uint8_t *p)
 {
 	static const int value[6] = {0, 95, 135, 175, 215, 255};
@@ -40,7 +40,7 @@ static int nearest_color(const uint8_t *p)
 	return color_distance(p, level, level, level) < color_distance(p, value[r], value[g], value[b]) ? 232 + grey : 16 + 36 * r + 6 * g + b;
 }
 
-/* Sets the foreground (38) or the background (48). */
+/* Sets the foreground (which = 38) or the background colour (48). */
 static void set_color(const struct screen *s, int which, const uint8_t *p)
 {
 	if (s->true_color)
@@ -114,7 +114,7 @@ static void print_caption(struct screen *s, const struct gt_shown_sample *sample
 	gt_out(s->cli, "\n");
 }
 
-/* Prints a line of characters through all tiles of a row. */
+/* Prints one line of characters of all tiles in a row. */
 static void print_pixels(const struct screen *s, int n, int row)
 {
 	size_t tile = (size_t)s->width * 2 * WIDEST * 3, line = (size_t)s->width * 3;

@@ -5,13 +5,13 @@
 #include "cli.h"
 #include "gtrain_show.h"
 
-/* show_images.c. Prints images in rows of tiles with their captions: with colours as half blocks (two pixels a character), without colours
- * as characters from ' ' (black) to '@' (white). Small images are shown pixel by pixel, larger ones are reduced. */
+/* show_images.c. Prints images in rows of tiles with their captions: with colours as half blocks (two pixels per character), without
+ * colours as characters from ' ' (black) to '@' (white). Small images are shown pixel by pixel, larger images are reduced. */
 enum gt_code gt_show_print_images(struct gt_cli *cli, const struct gt_shown *b, struct gt_err *err);
-/* show_rows.c. Prints the tokens or the text of each sample; and the other inputs as a table with a column for each sample. */
+/* show_rows.c. Print the tokens or the text of each sample, and the other inputs as a table with a column for each sample. */
 enum gt_code gt_show_print_texts(struct gt_cli *cli, const struct gt_shown *b, struct gt_err *err);
 enum gt_code gt_show_print_rows(struct gt_cli *cli, const struct gt_shown *b, struct gt_err *err);
-/* show_rows.c. Writes all facts as JSON. */
+/* show_rows.c. Prints all samples as JSON. */
 enum gt_code gt_show_print_json(struct gt_cli *cli, const struct gt_shown *b, struct gt_err *err);
 
 #endif

@@ -1,18 +1,18 @@
-/* Texts and rows of `gtrain show` on a terminal, and all samples as JSON. */
+/* Prints texts and rows of `gtrain show` as text, and all samples as JSON. */
 #include "show_print.h"
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#define LINES 4   /* of a text, without --verbose */
-#define NUMBER 10 /* columns of a sample in the table of rows */
-#define NAMES 24  /* columns of the names at most */
+#define LINES 4   /* maximum lines of a text, without --verbose */
+#define NUMBER 10 /* width of a sample's column in the table of rows */
+#define NAMES 24  /* maximum width of the column of names */
 
 /* ---- texts ----------------------------------------------------------------------------------------------------------------------- */
 /* A paragraph that is printed word by word. */
 struct paragraph {
 	struct gt_cli *cli;
-	int column, width, line, lines; /* lines: printed at most */
+	int column, width, line, lines; /* lines: maximum number of printed lines */
 };
 
 /* Prints a word. Returns false if the paragraph is full. */

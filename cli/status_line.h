@@ -1,8 +1,8 @@
 /* A status line on the terminal of stderr that is rewritten in place, and text that is assembled from parts to fit the width.
  *
  * The cursor remains in the first column of the line, and erasing clears from there to the end of the screen. If the terminal becomes
- * narrower, it wraps the line into several rows and moves the cursor to the first of them, so that all of them are erased. Automatic
- * wrapping is off while the line is written, so that a text for a wider terminal is clipped. */
+ * narrower, it wraps the line into several rows and moves the cursor to the first row, so that all rows are erased. Automatic wrapping is
+ * off while the line is written, so that a text for a wider terminal is clipped. */
 #ifndef GT_CLI_STATUS_LINE_H
 #define GT_CLI_STATUS_LINE_H
 
@@ -16,8 +16,8 @@ void gt_status_erase(struct gt_cli *cli);
 #define GT_PART_TEXT 80
 struct gt_part {
 	int rank;    /* the part with the highest rank is left out first */
-	bool tight;  /* one space, instead of two, separates the part from the one before it */
-	double bar;  /* filled share, 0 ... 1, of a part that is a bar with the remaining width; NAN: the part is a text */
+	bool tight;  /* one space, instead of two, separates this part from the previous part */
+	double bar;  /* for a bar, which fills the remaining width: the filled share, 0 ... 1; NAN: the part is a text */
 	char text[GT_PART_TEXT];
 };
 struct gt_parts {

@@ -97,7 +97,7 @@ const char *gt_units_number(char *buf, double v)
 
 const char *gt_units_loss(char *buf, double v)
 {
-	if (isnan(v)) /* printf would show its sign */
+	if (isnan(v)) /* printf would print the sign of a NaN */
 		snprintf(buf, GT_UNITS, "nan");
 	else
 		snprintf(buf, GT_UNITS, fabs(v) >= 1e5 ? "%.4g" : fabs(v) < 0.1 && v != 0 ? "%#.4g" : "%.4f", v);

@@ -23,10 +23,10 @@
 #include <unistd.h>
 
 #define MIB ((uint64_t)1 << 20)
-#define FREE_SIZE (64 * MIB)  /* size to which every archive may expand, as a gzip file (gzfile.c) */
-#define MAX_RATIO 64          /* maximum expansion of larger archives. Zip of PNG or JPEG: 1; of texts: 3 to 10; a bomb: 1,000 and more */
-#define DISK_RESERVE (128 * MIB) /* free bytes of the disk that converting an archive leaves */
-#define STATE_VERSION 1       /* part of STATE; a higher number converts all archives again */
+#define FREE_SIZE (64 * MIB)  /* size to which every archive may expand; the same limit as for gzip files (gzfile.c) */
+#define MAX_RATIO 64          /* maximum expansion factor of larger archives. A zip of PNG or JPEG: 1; of texts: 3 to 10; a bomb: > 1,000 */
+#define DISK_RESERVE (128 * MIB) /* bytes of the disk that must stay free when an archive is converted */
+#define STATE_VERSION 1       /* part of STATE; with a higher version, all archives are converted again */
 enum { PIECE = 1 << 20, HASH = 16 };
 
 static const char *const names[] = {".zip", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".txz", ".tar.bz2", NULL};
@@ -62,19 +62,19 @@ struct conversion {
 	const char *path;               /* of the archive */
 	const struct gt_archive_plugin *plugin;
 	void *archive;
-	uint64_t limit;                 /* maximum bytes of the .tar, and of the archive when it is decompressed */
-	uint64_t checked;               /* bytes of the .tar up to which the disk has room */
+	uint64_t limit;                 /* maximum bytes of the .tar, and of the decompressed archive */
+	uint64_t checked;               /* size of the .tar for which the disk was checked to have room */
 	struct gt_tar_writer tar;
 	uint8_t *piece;                 /* [PIECE] */
 };
 
 static enum gt_code fail_bomb(const struct conversion *c, struct gt_err *err)
 {
-	return gt_fail(err, GT_EDATA, "%s: it expands to more than the %llu MiB allowed (64 MiB, or 64 times its size); it may be a "
-	               "decompression bomb; if it is not, unpack it", c->path, (unsigned long long)(c->limit / MIB));
+	return gt_fail(err, GT_EDATA, "%s: the archive expands to more than the %llu MiB allowed (64 MiB, or 64 times its size); it may be a "
+	               "decompression bomb; if not, unpack it", c->path, (unsigned long long)(c->limit / MIB));
 }
 
-/* Checks that the disk has room for n more bytes, and for those of a while. */
+/* Checks that the disk has room for n more bytes and for the next pieces, so that it is not asked for every piece. */
 static enum gt_code check_disk(struct conversion *c, uint64_t n, struct gt_err *err)
 {
 	struct statvfs fs;
@@ -84,8 +84,8 @@ static enum gt_code check_disk(struct conversion *c, uint64_t n, struct gt_err *
 	c->checked = c->tar.bytes + want;
 	if (room >= n + DISK_RESERVE)
 		return GT_OK;
-	return gt_fail(err, GT_EIO, "%s: unpacking it into %s would leave less than 128 MiB of the disk free (%llu MiB are free); set "
-	               "XDG_CACHE_HOME to a folder on a larger disk, or unpack the archive", c->path, c->tar.name,
+	return gt_fail(err, GT_EIO, "%s: unpacking the archive into %s would leave less than 128 MiB of the disk free (%llu MiB are free); set "
+	               "XDG_CACHE_HOME to a directory on a larger disk, or unpack the archive", c->path, c->tar.name,
 	               (unsigned long long)(room / MIB));
 }
 
@@ -114,7 +114,7 @@ static enum gt_code copy_member(struct conversion *c, const struct gt_archive_me
 		return gt_fail(err, GT_EDATA, "%s: member %.300s is a %s; expected a regular file", c->path, m->path,
 		               m->type == GT_ARCHIVE_LINK ? "link" : "special file");
 	if (strlen(m->path) >= PATH_MAX)
-		return gt_fail(err, GT_EDATA, "%s: expected paths of at most %d bytes, got a longer one", c->path, PATH_MAX - 1);
+		return gt_fail(err, GT_EDATA, "%s: expected paths of at most %d bytes, got a longer path", c->path, PATH_MAX - 1);
 	if (m->encrypted)
 		return gt_fail(err, GT_EDATA, "%s: %.300s is encrypted; unpack the archive with its password", c->path, m->path);
 	GT_TRY(gt_tar_begin(&c->tar, m->path, '0', err));
@@ -168,7 +168,7 @@ static void put_hash(const char *text, char *to)
 	snprintf(to, HASH + 1, "%.*s", HASH, hex);
 }
 
-/* Computes the file of an archive in the cache. */
+/* Computes the name of an archive's file in the cache. */
 static enum gt_code find_entry(const char *path, struct entry *e, struct gt_err *err)
 {
 	struct stat st;
@@ -183,12 +183,12 @@ static enum gt_code find_entry(const char *path, struct entry *e, struct gt_err 
 	snprintf(e->name, sizeof e->name, "%s-%s.tar", hash[0], hash[1]);
 	e->bytes = (uint64_t)st.st_size;
 	if (gt_dataset_cache("archives", e->dir, sizeof e->dir, NULL) != GT_OK)
-		return gt_fail(err, GT_ECANTCREAT, "%s: expected a folder for the unpacked archive, but neither XDG_CACHE_HOME nor HOME is set",
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a directory for the unpacked archive, but neither XDG_CACHE_HOME nor HOME is set",
 		               path);
 	return gt_path_join(e->path, e->dir, e->name, err);
 }
 
-/* Removes the files of former states of the archive. A process that reads one keeps its open descriptor. */
+/* Removes the files of former states of the archive. A process that reads such a file can still read it through its open descriptor. */
 static void remove_former_states(const struct entry *e)
 {
 	DIR *d = opendir(e->dir);
@@ -201,7 +201,7 @@ static void remove_former_states(const struct entry *e)
 		closedir(d);
 }
 
-/* Removes what conversions have left that were killed; the folder is locked. */
+/* Removes the temporary files of killed conversions. The caller has locked the folder. */
 static void remove_temporaries(const struct entry *e)
 {
 	DIR *d = opendir(e->dir);
@@ -232,7 +232,7 @@ static enum gt_code make_entry(const char *path, const struct entry *e, struct g
 	return code;
 }
 
-/* Makes the file of an archive unless another process makes it meanwhile. */
+/* Creates the file of an archive, unless another process has created it meanwhile. */
 static enum gt_code make_entry_once(const char *path, const struct entry *e, struct gt_err *err)
 {
 	GT_TRY(gt_dir_make(e->dir, NULL, err));

@@ -1,5 +1,5 @@
 /* The interface of lib/gtrain/archive.so, which reads packed archives (.zip, .tar.gz, .tar.zst and the like) by libarchive. An archive is
- * read once from its begin to its end, member by member.
+ * read once from start to end, member by member.
  *
  *     GT_TRY(gt_archive_plugin(&plugin, err));
  *     GT_TRY(plugin->open(path, &a, err));
@@ -22,7 +22,7 @@
 enum gt_archive_type { GT_ARCHIVE_FILE, GT_ARCHIVE_FOLDER, GT_ARCHIVE_LINK, GT_ARCHIVE_SPECIAL };
 
 struct gt_archive_member {
-	const char *path;      /* as in the archive, in UTF-8 or other bytes; valid until the next call of `next`; NULL: end of the archive */
+	const char *path;      /* path in the archive, in UTF-8 or other bytes; valid until the next call of `next`; NULL: end of the archive */
 	enum gt_archive_type type;
 	bool encrypted;        /* the content cannot be read without a password */
 };
@@ -36,7 +36,7 @@ struct gt_archive_plugin {
 	enum gt_code (*next)(void *archive, struct gt_archive_member *out, struct gt_err *err);
 	/* Reads the next bytes of the current member's content. *got is 0 at its end. GT_EDATA: as above, or a checksum does not match. */
 	enum gt_code (*read)(void *archive, void *buf, size_t n, size_t *got, struct gt_err *err);
-	/* Returns the bytes that were decompressed so far; also those of members that were not read. */
+	/* Returns the number of bytes decompressed so far, skipped members included. */
 	uint64_t (*unpacked)(void *archive);
 	/* Returns the name and version of the library, for `gtrain --version`. */
 	const char *(*library)(void);

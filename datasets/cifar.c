@@ -15,7 +15,7 @@ enum { PLANE = 32 * 32, PIXELS = 3 * PLANE, MAX_THREADS = 8 };
 
 struct job {
 	struct gt_gzfile file;
-	uint64_t size; /* size of the content: first a hint, later exact */
+	uint64_t size; /* size of the content in bytes: first estimated, later exact */
 	uint64_t at;   /* index of the file's first sample in the split */
 	enum gt_code rc;
 	struct gt_err err;
@@ -24,7 +24,7 @@ struct job {
 struct work {
 	struct job *jobs;
 	int n, label_bytes;
-	int64_t classes, total; /* total: number of samples that fit in out */
+	int64_t classes, total; /* total: number of samples for which out has room */
 	struct gt_dataset *out;
 	atomic_bool again; /* the size of a file differs from its gzip trailer, so another pass is needed */
 };
@@ -33,7 +33,7 @@ static enum gt_code check_size(const struct job *j, int label_bytes, struct gt_e
 {
 	uint64_t record = (uint64_t)label_bytes + PIXELS;
 	if (!j->size || j->size % record)
-		return gt_fail(err, GT_EDATA, "%s: its %llu bytes are not a multiple of the %llu bytes of a CIFAR-%d record", j->file.shown,
+		return gt_fail(err, GT_EDATA, "%s: the file's %llu bytes are not a multiple of the %llu bytes of a CIFAR-%d record", j->file.shown,
 		               (unsigned long long)j->size, (unsigned long long)record, label_bytes == 1 ? 10 : 100);
 	return GT_OK;
 }
@@ -72,7 +72,7 @@ static enum gt_code run_job(struct work *w, struct job *j)
 	uint64_t size;
 	GT_TRY(gt_gzfile_load(&j->file, &raw, &size, &j->err));
 	enum gt_code rc = GT_OK;
-	if (size != j->size) { /* several gzip members: the exact size is known only now, and the next pass computes the correct offsets */
+	if (size != j->size) { /* several gzip members: only now is the exact size known; the next pass uses it for the offsets */
 		j->size = size;
 		w->again = true;
 	} else {
@@ -92,7 +92,7 @@ static bool run_job_of(void *user, int thread, int64_t i)
 	return true;
 }
 
-/* Computes the offset of each file. A hint that is not a whole number of records is ignored. */
+/* Computes the offset of each file. An estimated size that is not a whole number of records is ignored. */
 static enum gt_code compute_offsets(struct work *w, const struct gt_dataset_spec *spec, struct gt_err *err)
 {
 	uint64_t record = (uint64_t)w->label_bytes + PIXELS, n = 0;
@@ -151,7 +151,7 @@ static enum gt_code check_head(const struct job *j, int label_bytes, int64_t cla
 	return check_label(j, head, 0, label_bytes, classes, err);
 }
 
-/* Finds the size of a file by reading it, if its hint is missing or not a whole number of records. */
+/* Finds the size of a file by reading it, if the estimated size is missing or not a whole number of records. */
 static enum gt_code determine_size(struct job *j, int label_bytes, struct gt_err *err)
 {
 	uint8_t *raw;
@@ -209,7 +209,7 @@ static bool is_pickle(const char *path)
 	return yes;
 }
 
-/* Finds the files in dir, or in the subfolder of an unpacked archive. */
+/* Finds the files in dir, or in the subfolder of dir that unpacking CIFAR's archive creates. */
 static enum gt_code find_files(const char *dir, enum gt_split split, int label_bytes, struct gt_paths *paths, struct gt_err *err)
 {
 	static const char *const sub10[] = {"", "/cifar-10-batches-bin"}, *const sub100[] = {"", "/cifar-100-binary"};

@@ -18,7 +18,7 @@ void gt_class_list_free(struct gt_class_list *c)
 
 enum gt_code gt_class_list_add(struct gt_class_list *c, const char *name, size_t len, struct gt_err *err)
 {
-	if (c->n && !strncmp(c->v[c->n - 1], name, len) && !c->v[c->n - 1][len]) /* fast path: files are usually listed class by class */
+	if (c->n && !strncmp(c->v[c->n - 1], name, len) && !c->v[c->n - 1][len]) /* usual case: the same class as the last file */
 		return GT_OK;
 	GT_GROW(c->v, c->cap, c->n + 1, err);
 	if (!(c->v[c->n] = strndup(name, len)))
@@ -55,8 +55,7 @@ enum gt_code gt_class_list_check(struct gt_class_list *c, const char *where, str
 	remove_duplicates(c);
 	for (int64_t i = 0; i < c->n; i++) /* checkpoints store the names as JSON */
 		if (!gt_utf8_valid(c->v[i]))
-			return gt_fail(err, GT_EDATA, "%s: expected names of classes that are UTF-8 text, got \"%.100s\"; rename the class", where,
-			               c->v[i]);
+			return gt_fail(err, GT_EDATA, "%s: expected class names in UTF-8, got \"%.100s\"; rename the class", where, c->v[i]);
 	if (c->n > 1)
 		qsort(c->v, (size_t)c->n, sizeof *c->v, by_letters);
 	for (int64_t i = 1; i < c->n; i++)
@@ -80,8 +79,8 @@ enum gt_code gt_class_list_unknown(const struct gt_class_list *c, const char *na
 		size_t n = strlen(shown);
 		snprintf(shown + n, sizeof shown - n, "%s%.50s", k ? ", " : "", c->v[k]);
 	}
-	return gt_fail(err, GT_EDATA, "%.400s: the data has the class \"%.*s\", which the checkpoint does not know: it knows %s%s; remove the "
-	               "class, or train a new run", where, (int)(len < 100 ? len : 100), name, shown, c->n > 5 ? ", …" : "");
+	return gt_fail(err, GT_EDATA, "%.400s: the data has the class \"%.*s\", which is unknown to the checkpoint: its classes are %s%s; "
+	               "remove the class, or train a new run", where, (int)(len < 100 ? len : 100), name, shown, c->n > 5 ? ", …" : "");
 }
 
 enum gt_code gt_class_list_use(struct gt_class_list *c, const char *const *known, int64_t nknown, const char *where, struct gt_err *err)
@@ -131,7 +130,7 @@ void gt_class_list_text(struct gt_class_list *c, char *buf, size_t size)
 			snprintf(buf + n, size - n, " and %lld more", (long long)(c->n - i));
 			return;
 		}
-		int room = (int)(size - n) - MORE - 2; /* only the first name can be longer than the buffer */
+		int room = (int)(size - n) - MORE - 2; /* a name that does not fit is truncated only if it is the first */
 		n += (size_t)snprintf(buf + n, size - n, "%s%.*s", i ? ", " : "", room, c->v[i]);
 	}
 }

@@ -29,7 +29,7 @@ enum gt_code gt_class_list_unknown(const struct gt_class_list *c, const char *na
 enum gt_code gt_class_list_use(struct gt_class_list *c, const char *const *known, int64_t nknown, const char *where, struct gt_err *err);
 /* Returns the index of a name of len bytes in a checked list; -1: the list lacks the name. */
 int64_t gt_class_list_find(const struct gt_class_list *c, const char *name, size_t len);
-/* Writes the names for a message: "a, b and 3 more"; "" if there are none. Sorts the list. size: at least 64. */
+/* Writes the names for a message: "a, b and 3 more"; "" if the list is empty. Sorts the list. size: at least 64. */
 void gt_class_list_text(struct gt_class_list *c, char *buf, size_t size);
 void gt_class_list_free(struct gt_class_list *c);
 

@@ -1,5 +1,5 @@
 /* A record is scanned twice: the first scan finds the fields and does not change the text; then each field gets a terminating NUL and is
- * unquoted in place. So a scan that reaches the end of the window within a record can be repeated after more of the file was read.
+ * unquoted in place. So a record that ends outside of the window can be scanned again after more of the file was read.
  *
  *     text      at (next record)          end
  *      | used ... | record ... | rec ...   | free ...  cap     refill: moves [at, end) to text, then reads the file to fill the window */
@@ -18,24 +18,24 @@
 #include <emmintrin.h>
 #endif
 
-/* PAD: bytes that are compared at a time; size of the padding after the window. DETECT: bytes that tell JSON Lines from CSV */
+/* PAD: bytes compared at a time, and size of the padding after the window. DETECT: bytes from which JSON Lines are recognised */
 enum { WINDOW = 1 << 20, PAD = 16, DETECT = 64 };
 
 struct gt_csv {
-	struct gt_gzfile file; /* closed once the window has the end of the file */
+	struct gt_gzfile file; /* closed as soon as the window contains the end of the file */
 	char *text;            /* [cap + PAD]; *end is NUL, which stops every scan */
 	char *at, *end;
 	size_t cap;
 	uint64_t done;         /* bytes of a plain file that were read */
-	bool whole;            /* the window has the end of the file */
+	bool whole;            /* the window contains the end of the file */
 	int64_t line;          /* line number of *at, from 1 */
 	char delimiter;
 	char **field;          /* [field_cap] */
-	uint32_t *len;         /* [len_cap]; while a record is scanned, DOUBLED is added if the field has doubled quotes */
+	uint32_t *len;         /* [len_cap]; during a scan, DOUBLED is added to the length of a field with doubled quotes */
 	int64_t field_cap, len_cap;
 	struct gt_numpy_rows *numpy; /* the arrays of NumPy; NULL: the file is text */
 	struct gt_json_rows *json; /* the parser of JSON Lines; NULL: the file is CSV */
-	bool named;            /* JSON Lines: gt_csv_next has returned the names of the columns */
+	bool named;            /* JSON Lines: gt_csv_next has already returned the column names */
 };
 #define DOUBLED (1u << 31)
 _Static_assert(GT_CSV_MAX_FIELD < DOUBLED, "the bytes of a field and the mark DOUBLED share 32 bits");
@@ -56,7 +56,7 @@ static enum gt_code refill_window(struct gt_csv *c, struct gt_err *err)
 	if (kept == c->cap) {
 		size_t cap = 2 * c->cap;
 		if (cap > GT_CSV_MAX_RECORD)
-			return fail_at_line(c, c->line, "expected records of at most 64 MiB, got a longer one", err);
+			return fail_at_line(c, c->line, "expected records of at most 64 MiB, got a longer record", err);
 		char *grown = realloc(c->text, cap + PAD);
 		if (!grown)
 			return gt_fail_memory(err, cap + PAD);
@@ -75,7 +75,7 @@ static enum gt_code refill_window(struct gt_csv *c, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Replaces the window by the n bytes at text, which are the whole file. text has PAD further bytes of memory. */
+/* Replaces the window by the n bytes at text, which are the whole file. The memory of text has PAD more bytes. */
 static void take_text(struct gt_csv *c, char *text, size_t n)
 {
 	free(c->text);
@@ -138,7 +138,7 @@ static enum gt_code skip_empty_lines(struct gt_csv *c, struct gt_err *err)
 }
 
 /* ---- JSON Lines ----------------------------------------------------------------------------------------------------------------- */
-/* Finds the next line that is not empty, and moves c->at behind it. *line is NULL at the end of the file. */
+/* Finds the next line that is not empty, and moves c->at to the line after it. *line is NULL at the end of the file. */
 static enum gt_code next_line(struct gt_csv *c, char **line, size_t *n, struct gt_err *err)
 {
 	char *lf;
@@ -159,7 +159,7 @@ static bool has_utf8_mark(const struct gt_csv *c)
 	return c->end - c->at >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3);
 }
 
-/* Goes back to the begin of the content. begin: its offset in the window, if the window has the whole file. */
+/* Goes back to the start of the content. begin: offset of this start in the window, if the window contains the whole file. */
 static enum gt_code rewind_file(struct gt_csv *c, bool whole, size_t begin, struct gt_err *err)
 {
 	c->line = 1;
@@ -173,7 +173,7 @@ static enum gt_code rewind_file(struct gt_csv *c, bool whole, size_t begin, stru
 	return GT_OK;
 }
 
-/* Collects the keys of all lines, if the file is JSON Lines, and goes back to its begin. */
+/* If the file is JSON Lines, collects the keys of all lines and goes back to the start of the file. */
 static enum gt_code learn_json_keys(struct gt_csv *c, struct gt_err *err)
 {
 	bool whole = c->whole;
@@ -207,7 +207,7 @@ static enum gt_code next_object(struct gt_csv *c, struct gt_csv_record *out, str
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------------------------------------------ */
-/* Opens arrays of NumPy in place of text. Always takes ownership of c. */
+/* Opens a file with arrays of NumPy. Always takes ownership of c. */
 static enum gt_code open_arrays(const char *path, struct gt_csv *c, struct gt_csv **out, struct gt_err *err)
 {
 	enum gt_code code = gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &c->file, err); /* sets the path for messages */
@@ -306,7 +306,7 @@ enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 		decimal += at == candidates && !inside && i && is_digit(head[i - 1]) && i + 1 < n && is_digit(head[i + 1]);
 		any |= head[i] != '\n' && head[i] != '\r';
 	}
-	if (decimal == count[0] && count[1] + count[2] + count[3]) /* 0,5;1,5 contains two numbers with decimal commas */
+	if (decimal == count[0] && count[1] + count[2] + count[3]) /* in "0,5;1,5", every comma is a decimal comma */
 		count[0] = 0;
 	for (size_t i = 1; candidates[i]; i++)
 		if (count[i] > count[best])
@@ -320,7 +320,7 @@ enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 static __attribute__((noinline)) enum gt_code make_room(struct gt_csv *c, int n, size_t len, struct gt_err *err)
 {
 	if (len > GT_CSV_MAX_FIELD)
-		return fail_at_line(c, c->line, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err);
+		return fail_at_line(c, c->line, "expected fields of at most 1 MiB, got a longer field; a closing quote may be missing", err);
 	if (n == GT_CSV_MAX_FIELDS)
 		return fail_at_line(c, c->line, "expected at most 65536 fields in a record, got more", err);
 	GT_GROW(c->field, c->field_cap, n + 1, err);
@@ -338,13 +338,14 @@ static inline enum gt_code add_field(struct gt_csv *c, int *n, char *begin, size
 	return GT_OK;
 }
 
-/* Distinguishes the NUL at the end of the window from a NUL in the file, which is an error. The field begins at `begin`. */
+/* Distinguishes the NUL after the window from a NUL in the file, which is an error. The field begins at `begin`. */
 static enum scan classify_nul(struct gt_csv *c, const char *p, const char *begin, int64_t line, struct gt_err *err)
 {
 	if (p < c->end)
 		return fail_at_line(c, line, "expected text, got a NUL byte", err), SCAN_WRONG;
 	if (p - begin > 2 * GT_CSV_MAX_FIELD)
-		return fail_at_line(c, line, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err), SCAN_WRONG;
+		return fail_at_line(c, line, "expected fields of at most 1 MiB, got a longer field; a closing quote may be missing", err),
+		                    SCAN_WRONG;
 	return c->whole ? SCAN_END : SCAN_MORE;
 }
 
@@ -369,7 +370,7 @@ static inline char *find_special(const struct gt_csv *c, char *p)
 #endif
 }
 
-/* Scans a quoted field. *at points behind the opening quote, and is moved behind the closing quote. */
+/* Scans a quoted field. *at points to the byte after the opening quote, and is moved to the byte after the closing quote. */
 static enum scan scan_quoted(struct gt_csv *c, char **at, int64_t *line, int *n, struct gt_err *err)
 {
 	char *begin = *at, *p = begin;
@@ -382,7 +383,7 @@ static enum scan scan_quoted(struct gt_csv *c, char **at, int64_t *line, int *n,
 		} else if (!*p) {
 			enum scan s = classify_nul(c, p, begin, p < c->end ? *line : first, err);
 			if (s == SCAN_END)
-				return fail_at_line(c, first, "a quoted field that begins here does not end", err), SCAN_WRONG;
+				return fail_at_line(c, first, "a quoted field that begins here has no closing quote", err), SCAN_WRONG;
 			return s;
 		} else if (*p == '"') {
 			if (p[1] == '"') {
@@ -397,8 +398,8 @@ static enum scan scan_quoted(struct gt_csv *c, char **at, int64_t *line, int *n,
 	}
 	*at = p + 1;
 	size_t len = (size_t)(p - begin);
-	if (len - doubled > GT_CSV_MAX_FIELD) /* checked again, because the scan also counts the doubled quotes */
-		return fail_at_line(c, first, "expected fields of at most 1 MiB, got a longer one; a closing quote may be missing", err),
+	if (len - doubled > GT_CSV_MAX_FIELD) /* checked again without doubled quotes, which the scan counts twice */
+		return fail_at_line(c, first, "expected fields of at most 1 MiB, got a longer field; a closing quote may be missing", err),
 		       SCAN_WRONG;
 	return add_field(c, n, begin, len - doubled, doubled ? DOUBLED : 0, err) == GT_OK ? SCAN_END : SCAN_WRONG;
 }
@@ -419,8 +420,7 @@ static enum scan scan_record(struct gt_csv *c, char **at, int64_t *line, int *n,
 			char *begin = p;
 			p = find_special(c, p);
 			if (*p == '"' && *p != c->delimiter) {
-				fail_at_line(c, *line, "expected a quote only around a whole field; put the field in quotes and double the quotes in it",
-				             err);
+				fail_at_line(c, *line, "expected quotes only around a whole field; put the field in quotes and double its quotes", err);
 				return SCAN_WRONG;
 			}
 			if (!*p) {
@@ -465,7 +465,7 @@ static void unescape_quotes(char *field, size_t len)
 
 enum gt_code gt_csv_next(struct gt_csv *c, struct gt_csv_record *out, struct gt_err *err)
 {
-	struct gt_err why; /* written for every failure: `err` may be NULL */
+	struct gt_err why; /* receives the reason of a failure even if `err` is NULL */
 	*out = (struct gt_csv_record){0};
 	if (c->numpy)
 		return gt_numpy_rows_next(c->numpy, out, err);

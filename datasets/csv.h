@@ -1,10 +1,10 @@
 /* Reads a CSV file record by record (RFC 4180): fields are separated by a delimiter; a field in double quotes may contain delimiters, line
  * breaks and doubled quotes. Lines end with LF or CRLF. A byte order mark at the beginning, and empty lines, are skipped. The file may be
- * compressed with gzip. A plain file is read in pieces: the buffer has 1 MiB, or up to twice the longest record if this is more. A gzip
- * file is decompressed whole, and text that is not UTF-8 is converted whole.
+ * compressed with gzip. A plain file is read in pieces: the buffer has 1 MiB, or more if a record is longer (up to twice the longest
+ * record). A gzip file, and text that is not UTF-8, are read into memory completely before they are converted.
  *
  * A file of JSON Lines is recognised by its first bytes, and read as records, too (json_rows.h); its first record has the column names.
- * So are arrays of NumPy (numpy_rows.h), except that .npz files are recognised by their name.
+ * Arrays of NumPy are read as records, too (numpy_rows.h); .npz files are recognised by their name.
  *
  *     struct gt_csv *csv;
  *     GT_TRY(gt_csv_open("train.csv", ',', GT_UTF_8, 0, &csv, err));
@@ -37,8 +37,8 @@ const char *gt_csv_path(const struct gt_csv *c);
  * not use it. */
 enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err);
 
-/* Reads the next record. GT_EDATA names file and line: a quoted field does not end, text follows a closing quote, a quote is in a field
- * without quotes, a carriage return has no line feed after it, a NUL byte, or a field or record that is too long. */
+/* Reads the next record. GT_EDATA names file and line: a quoted field does not end, text follows a closing quote, an unquoted field
+ * contains a quote, a carriage return is not followed by a line feed, the file contains a NUL byte, or a field or record is too long. */
 enum gt_code gt_csv_next(struct gt_csv *c, struct gt_csv_record *out, struct gt_err *err);
 
 #endif

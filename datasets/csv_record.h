@@ -14,7 +14,7 @@ struct gt_csv_record {
 	char *const *field;  /* [n] UTF-8 as in the file, each ended by a NUL; valid until the next call */
 	const uint32_t *len; /* [n] bytes of each field, without the NUL */
 	int64_t line;        /* line of the file at which the record begins, from 1 */
-	bool names;          /* JSON Lines and .npz: the record has the names of the columns; it is the first record */
+	bool names;          /* JSON Lines and .npz: this is the first record, which contains the names of the columns */
 };
 
 #endif

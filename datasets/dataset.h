@@ -22,17 +22,17 @@
 enum gt_split { GT_TRAIN, GT_VALID, GT_TEST, GT_SPLITS };
 extern const char *const gt_split_names[GT_SPLITS]; /* "train", "valid", "test" */
 
-/* An array with a row for every sample, which the model gets unchanged: a further input, or the target. */
+/* An array with a row for every sample, which the model receives unchanged: a further input besides the images, or the target. */
 #define GT_MAX_FIELDS 4
 struct gt_field {
-	const char *name;    /* the name that layers use for this input, or "target"; static */
+	const char *name;    /* name by which layers refer to this input, or "target"; static string */
 	enum gt_dtype dtype; /* GT_F32: values; GT_I32: codes, tokens, lengths */
 	int64_t width;       /* values per sample; 0: one value, and a batch is one-dimensional */
 	void *data;          /* n * width values; NULL after gt_dataset_probe */
 	const int64_t *codes; /* [ncodes], only for I32: exclusive upper limits of the values; valid as long as the dataset */
-	int64_t ncodes;       /* width: a limit for each column; 1: one limit for all columns; 0: lengths, or limits are not known */
-	/* The field has I32 sequences of different lengths; at most one field of a dataset. Sample i has data[start[i] ... start[i + 1] - 1],
-	 * at most width values. Batches are padded with `pad`. */
+	int64_t ncodes;       /* number of limits: width (one for each column), 1 (the same for all columns) or 0 (not known, or lengths) */
+	/* The rows are I32 sequences of different lengths. A dataset has at most one such field. Sample i has data[start[i] ... start[i + 1] -
+	 * 1], at most width values. Batches are padded with `pad`. */
 	bool ragged;
 	int64_t *start;      /* [n + 1]; NULL after gt_dataset_probe, and if the field is not ragged */
 	int32_t pad;
@@ -57,7 +57,7 @@ struct gt_dataset_spec {
 	const char *path_column, *label_column; /* column names of format "list"; NULL or "": the usual names */
 	const char *label_separator; /* format "list": characters that separate the labels of a sample with any number of labels; NULL or "": a
 	                                sample has one label */
-	const char *const *targets; /* format "list": names of numeric columns, which are the targets in place of labels */
+	const char *const *targets; /* format "list": names of numeric columns, which are the targets instead of labels */
 	int ntargets;               /* number of names in targets; 0: the targets are labels */
 	const char *pattern;       /* the regular expression of format "pattern"; NULL or "": none */
 	struct gt_table_spec table; /* format "csv": the notation of the files, and the types of their columns */
@@ -66,19 +66,19 @@ struct gt_dataset_spec {
 	struct gt_text_spec text;   /* formats "text" and "csv": how texts become tokens */
 	struct gt_skipped *skipped; /* formats "text" and "csv": unreadable samples are left out, and added to this list; NULL: an unreadable
 	                               sample is an error */
-	const struct gt_fitted *fitted; /* fitted formats (fitted.h): the facts of the training split; NULL: read without converting */
+	const struct gt_fitted *fitted; /* fitted formats (fitted.h): the facts of the training split; NULL: read without conversion */
 	int64_t shape[3];          /* C, H, W of the model's input. Synthetic data gets this shape; files of another shape are a GT_ECONFIG. A
 	                              flat input of F values has C = F, and H and W 0 or 1. All 0: the shape is not checked */
-	const char *const *known;  /* [nknown] class names of a checkpoint, by label: the files may have no other classes; NULL: the classes
-	                              come from the training split */
+	const char *const *known;  /* [nknown] class names of a checkpoint, by label: files of other classes are an error; NULL: the classes of
+	                              the training split */
 	int64_t nknown;
-	bool all;                  /* with known, formats "folder" and "text": root has class folders and no splits; all its samples belong to
-	                              the requested split */
-	int64_t classes;           /* > 0: number of classes; all labels are below it; 0: the known number for the name or the format, else the
-	                              highest label + 1 (synthetic: 10) */
+	bool all;                  /* with known, formats "folder" and "text": root contains class folders, no splits; all samples belong to the
+	                              requested split */
+	int64_t classes;           /* number of classes; all labels must be smaller; 0: the number that the dataset's name or format implies,
+	                              else the highest label + 1 (synthetic: 10) */
 	int64_t samples[GT_SPLITS]; /* number of synthetic samples in each split */
-	int64_t limit;             /* > 0: read only this number of samples of a split: the first samples; from a folder or a table, samples at
-	                              equal distances */
+	int64_t limit;             /* maximum number of samples to read of a split: the first ones; from a folder or a table, samples at equal
+	                              distances; 0: all */
 	uint64_t seed;             /* seed of synthetic data */
 	struct gt_field wanted[GT_MAX_FIELDS]; /* synthetic data: the fields to create; their `data` is not set */
 	int nwanted;
@@ -94,24 +94,24 @@ struct gt_dataset {
 	int64_t classes;
 	char **class_name;    /* names of the classes 0 ... nclass_names - 1; NULL: the files do not name them */
 	int64_t nclass_names;
-	bool encoded;             /* the images are encoded files, which are read on demand, and not `images` */
+	bool encoded;             /* the images are encoded files, which are read on demand; `images` is NULL */
 	struct gt_source *source; /* the encoded files; NULL after gt_dataset_probe */
 	uint64_t file_bytes;      /* memory of source in bytes */
-	/* Origin of samples that are not encoded images: the files of texts, or a table without columns, which has the files and lines of its
-	 * rows. Both NULL: only `where` is known. */
+	/* Origin of samples that are not encoded images: the files of texts, or a table whose columns were freed, which still knows the file
+	 * and line of each row. Both NULL: only `where` is known. */
 	struct gt_source *text_files;
 	struct gt_data_table *row_lines;
-	uint8_t *images;  /* n*h*w*c bytes, NHWC; NULL: the images are encoded, or were only probed */
+	uint8_t *images;  /* n*h*w*c bytes, NHWC; NULL: the images are encoded, or come from gt_dataset_probe */
 	int32_t *labels;  /* classes as targets: n labels in 0..classes-1 */
-	struct gt_field target; /* numeric targets: f32 [n, width]; all members are zero if the targets are classes */
+	struct gt_field target; /* numeric targets: f32 [n, width]; if the targets are classes, all members are zero */
 	struct gt_field field[GT_MAX_FIELDS]; /* further inputs */
 	int nfields;
 	const struct gt_fitting *fitting; /* functions of a fitted format (fitted.h); NULL: the format is not fitted */
 	struct gt_text_counts texts; /* formats "text" and "csv": counts of texts and tokens; all 0 without texts */
-	void *raw;        /* fitted formats: content of the files before the conversion into fields; else NULL */
+	void *raw;        /* fitted formats: content of the files before its conversion into fields; else NULL */
 	struct gt_sample_mark *mark; /* [n], also after gt_dataset_probe; NULL: samples are identified by their index (sample_mark.h) */
 	void *memory;     /* the allocation that contains images; it can begin with a file header */
-	char where[512];  /* the location of the data, for the first line of a run's output */
+	char where[512];  /* location of the data, which a run prints in its first line */
 	char left_out[200]; /* training folders without files, which are not classes: "a, b and 3 more"; "": none */
 };
 
@@ -124,7 +124,7 @@ void gt_dataset_free(struct gt_dataset *d);
  * included. */
 uint64_t gt_dataset_bytes(const struct gt_dataset *d);
 
-/* Writes where sample i comes from to buf, and returns buf: the path of its file, "FILE:LINE" of a row, or "FOLDER[i]" of an array. */
+/* Writes the origin of sample i to buf, and returns buf: the path of its file, "FILE:LINE" for a row, or "FOLDER[i]" for an array. */
 const char *gt_dataset_sample_name(const struct gt_dataset *d, int64_t i, char *buf, size_t size);
 
 /* Writes the folder to which `gtrain fetch` downloads: $XDG_CACHE_HOME/gtrain/NAME, else ~/.cache/gtrain/NAME. GT_ENOINPUT: neither
@@ -138,9 +138,9 @@ enum gt_code gt_dataset_probe(const struct gt_dataset_spec *spec, enum gt_split 
 /* Returns the name of a class, for example "Sneaker"; NULL if gtrain does not know the dataset, or the dataset lacks the label. */
 const char *gt_dataset_class(const char *dataset, int64_t label);
 
-/* Reads an image file for `gtrain predict`: PNG, JPEG, or the first `cap` images of an IDX file, as *n images of c*h*w bytes in the order
- * NHWC. Converts grey images to RGB or RGB to grey if c requires it. Applies the transforms of the list; with an empty list, an image of
- * another size is scaled with a bilinear filter, which sets *scaled. *out is allocated by malloc; the caller frees it. */
+/* Reads an image file for `gtrain predict`, a PNG, a JPEG, or the first `cap` images of an IDX file, into *n images of c*h*w bytes in the
+ * order NHWC. Converts grey images to RGB or RGB to grey if c requires it. Applies the transforms of the list. If the list is empty, an
+ * image of another size is scaled with a bilinear filter, and *scaled is set. *out is allocated by malloc; the caller frees it. */
 enum gt_code gt_image_read(const char *path, struct gt_transform_list list, int64_t c, int64_t h, int64_t w, int64_t cap, uint8_t **out,
                            int64_t *n, bool *scaled, struct gt_err *err);
 /* Like gt_image_read, for an encoded image in memory; name: for messages. */

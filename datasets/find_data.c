@@ -86,7 +86,7 @@ enum gt_code gt_dataset_cache(const char *name, char *buf, size_t size, struct g
 	else if (home && *home)
 		n = snprintf(buf, size, "%s/.cache/gtrain/%s", home, name);
 	else
-		return gt_fail(err, GT_ENOINPUT, "neither XDG_CACHE_HOME nor HOME is set; name a folder");
+		return gt_fail(err, GT_ENOINPUT, "neither XDG_CACHE_HOME nor HOME is set; give a directory");
 	if ((size_t)n >= size)
 		return gt_fail(err, GT_ENOINPUT, "the path of the user's cache is too long");
 	return GT_OK;
@@ -131,9 +131,9 @@ static enum gt_code fail_not_found(const struct gt_dataset_spec *spec, const str
 	if (*spec->root && access(spec->root, F_OK) && errno != ENOENT && errno != ENOTDIR)
 		return gt_fail(err, GT_ENOINPUT, "data.root: cannot open %.300s: %s", spec->root, strerror(errno));
 	if (*spec->root && !access(spec->root, F_OK) && faccessat(AT_FDCWD, spec->root, R_OK | X_OK, AT_EACCESS) && errno == EACCES)
-		return gt_fail(err, GT_ENOINPUT, "data.root: cannot read the folder %.300s: %s", spec->root, strerror(errno));
+		return gt_fail(err, GT_ENOINPUT, "data.root: cannot read the directory %.300s: %s", spec->root, strerror(errno));
 	if (*spec->root && access(spec->root, F_OK))
-		return gt_fail(err, GT_ENOINPUT, "data.root: expected the folder of the data, but %.300s does not exist%s%.40s%s", spec->root,
+		return gt_fail(err, GT_ENOINPUT, "data.root: expected the directory of the data, but %.300s does not exist%s%.40s%s", spec->root,
 		               known ? "; without data.root, `gtrain fetch " : "", known ? known->name : "", known ? "` downloads it" : "");
 	if (known && *spec->root)
 		return gt_fail(err, GT_ENOINPUT, "data.root: %.300s has no %s files of %s", spec->root, known->format, known->name);
@@ -142,10 +142,8 @@ static enum gt_code fail_not_found(const struct gt_dataset_spec *spec, const str
 		               known->name, where, known->name);
 	if (*spec->root)
 		return gt_fail(err, GT_ENOINPUT,
-		               "data.root: %.300s has no folders of images (train/CLASS/x.jpg or CLASS/x.jpg) and no IDX or CIFAR files with "
-		                              "their usual "
-		               "names; name such files in data.train and data.test",
-		               spec->root);
+		               "data.root: %.300s has no image folders (train/CLASS/x.jpg or CLASS/x.jpg) and no IDX or CIFAR files with their "
+		               "usual names; list such files in data.train and data.test", spec->root);
 	const char *near = gt_known_near(spec->name);
 	if (near)
 		return gt_fail(err, GT_ENOINPUT, "data.name: the dataset \"%.100s\" was not found in %s; did you mean \"%s\"? For your own "
@@ -156,7 +154,7 @@ static enum gt_code fail_not_found(const struct gt_dataset_spec *spec, const str
 	               spec->name, where);
 }
 
-/* Finds the format of given files. Only IDX and NumPy can be recognised by their content; records of CIFAR cannot. */
+/* Finds the format of given files. Only IDX and NumPy files can be recognised by their content; files of CIFAR cannot. */
 static enum gt_code detect_format(const char *path, const struct gt_format **out, struct gt_err *err)
 {
 	struct gt_gzfile f;
@@ -171,8 +169,8 @@ static enum gt_code detect_format(const char *path, const struct gt_format **out
 	if (rc == GT_OK && got == 4 && !b[0] && !b[1] && b[2] >= 8 && b[2] <= 14 && b[3] >= 1 && b[3] <= 4)
 		*out = &gt_format_idx;
 	else if (rc == GT_OK)
-		rc = gt_fail(err, GT_ECONFIG, "%s: expected an IDX or NumPy file; write data.format = \"cifar10\" or \"cifar100\" if it is one of "
-		             "these", f.shown);
+		rc = gt_fail(err, GT_ECONFIG, "%s: expected an IDX or NumPy file; write data.format = \"cifar10\" or \"cifar100\" for a file of "
+		             "these datasets", f.shown);
 	gt_gzfile_close(&f);
 	return rc;
 }
@@ -210,7 +208,7 @@ static enum gt_code use_given_files(const struct gt_dataset_spec *spec, enum gt_
 		GT_TRY(gt_paths_add(paths, spec->root, list[i], err));
 	if (!*format)
 		GT_TRY(detect_format(paths->path[0], format, err));
-	bool pair = n == 2 && (*format == &gt_format_idx || *format == &gt_format_numpy); /* the second file has the labels of the first */
+	bool pair = n == 2 && (*format == &gt_format_idx || *format == &gt_format_numpy); /* the second file has the labels of the images */
 	if (n > 1 && !pair)
 		snprintf(where, size, "%s and %d more file%s", paths->path[0], n - 1, n == 2 ? "" : "s");
 	else
@@ -242,11 +240,11 @@ static enum gt_code choose_files(const struct gt_dataset_spec *spec, enum gt_spl
 	if (*format && !(*format)->find && split != GT_TRAIN) /* data.train and data.test name all splits of a list */
 		return GT_OK;
 	if (spec->ntest || spec->ntrain)
-		return gt_fail(err, GT_ECONFIG, "data.%s: expected files of this split, as data.%s names files, got none",
+		return gt_fail(err, GT_ECONFIG, "data.%s: expected files of this split, because data.%s lists files, got none",
 		               split == GT_TEST ? "test" : "train",
 		               split == GT_TEST ? "train" : "test");
 	if (strchr(spec->name, '/') || spec->name[0] == '.' || (!*spec->name && !*spec->root))
-		return gt_fail(err, GT_ECONFIG, "data.name: expected the name of a dataset, got \"%.100s\"; write a folder in data.root",
+		return gt_fail(err, GT_ECONFIG, "data.name: expected the name of a dataset, got \"%.100s\"; write a directory in data.root",
 		               spec->name);
 	return search_dirs(spec, split, known, format, paths, where, size, err);
 }

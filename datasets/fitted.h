@@ -24,7 +24,7 @@
 /* Facts fitted to texts: the texts of format "text", or of the text columns of a table. */
 struct gt_text_facts {
 	struct gt_vocab *vocab; /* NULL: the tokenizer has none */
-	int64_t ids;            /* number of token ids, n-gram ids included */
+	int64_t ids;            /* number of token ids, including ids of n-grams */
 	char **class;           /* format "text": the names of the classes */
 	int64_t nclasses;
 };
@@ -39,7 +39,7 @@ struct gt_fitted {
 struct gt_json;
 struct gt_json_value;
 
-/* The functions of a format that is fitted. */
+/* The functions of a fitted format. */
 struct gt_fitting {
 	const char *format; /* word of data.format */
 	/* For a stratified split, called before fitting: writes the class index of each sample, 0 ... *groups - 1, to out[d->n]. *groups
@@ -49,7 +49,7 @@ struct gt_fitting {
 	/* Fits the facts to the samples row[n] (ascending indices) of d, which has only raw data; row NULL: to all samples. */
 	enum gt_code (*fit)(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
 	                      struct gt_fitted *out, struct gt_err *err);
-	/* Computes `content` of d->mark from raw data with the fitted facts; NULL: reading has already set it. */
+	/* Computes `content` of d->mark from raw data with the fitted facts; NULL: `content` is already set when the data is read. */
 	enum gt_code (*mark)(const struct gt_fitted *l, struct gt_dataset *d, struct gt_err *err);
 	/* Sets the fields, the targets and the classes of a dataset without samples. */
 	enum gt_code (*describe)(const struct gt_dataset_spec *spec, const struct gt_fitted *l, struct gt_dataset *out, struct gt_err *err);
@@ -70,8 +70,8 @@ struct gt_fitting {
 	 * checkpoint, for messages. */
 	enum gt_code (*compare)(const struct gt_fitted *ckpt, const struct gt_fitted *now, const char *where, const char *path,
 	                        struct gt_err *err);
-	/* Returns the memory of gt_dataset.raw in bytes, plus the temporary memory of its conversion with l (without fields and targets); l
-	 * NULL: of gt_dataset.raw only. */
+	/* Returns the memory of gt_dataset.raw in bytes; if l is not NULL, plus the temporary memory of its conversion with l (without fields
+	 * and targets). */
 	uint64_t (*raw_bytes)(const void *raw, const struct gt_fitted *l);
 	void (*drop)(void *raw);                /* frees gt_dataset.raw */
 	void (*forget)(struct gt_fitted *l);   /* frees the format's part */

@@ -1,4 +1,4 @@
-/* Folders of files, as torchvision.datasets.ImageFolder reads images, and .tar archives of such folders.
+/* Folders of files in the layout of torchvision.datasets.ImageFolder, and .tar archives of such folders.
  *
  *     ROOT/train/CLASS/…/x.jpg     the training split; a class is a folder, and its files may be at any depth below it
  *     ROOT/valid/CLASS/…           or val/: the split "valid" (optional)
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 /* ---- names of splits ------------------------------------------------------------------------------------------------------------ */
-/* The possible folder names of a split, best first; the index is the rank. If several folders exist, the smallest rank wins. */
+/* The possible folder names of a split, best first; the index is the rank. If several exist, the smallest rank is used. */
 static const char *const split_names[GT_SPLITS][7] = {
 	[GT_TRAIN] = {"train", NULL, "train", "training"},
 	[GT_VALID] = {"valid", "val", "valid", "val", "validation", "dev", "eval"},
@@ -73,8 +73,8 @@ static void record_folder(struct layout *l, const char *name, size_t len)
 	l->others |= !is_split_name(name, len, false);
 }
 
-/* Decides which folders are splits. An unusual name of a training folder counts only if all folders have split names; otherwise the folders
- * may be classes. Other unusual names count only if there is a training folder. */
+/* Decides which folders are splits. An unusual name of a training folder is accepted only if all folders have split names; else the folders
+ * may be classes. Other unusual names need a training folder. */
 static void resolve_split_names(struct layout *l)
 {
 	if (l->rank[GT_TRAIN] >= USUAL && l->others)
@@ -89,7 +89,7 @@ static void resolve_split_names(struct layout *l)
 
 static const struct layout no_layout = {.rank = {-1, -1, -1}};
 
-/* Returns whether a folder has folders in it. */
+/* Returns whether a folder contains folders. */
 static bool has_folders(int root, const char *path)
 {
 	DIR *d = gt_folder_dir(root, path);
@@ -119,7 +119,7 @@ static enum gt_code find_folder_layout(const char *root, int fd, struct layout *
 }
 
 /* Adds the folder names of the training split as classes. Folders without files of the requested kind are not classes, unless all folders
- * are empty: then a checkpoint may be evaluated on another split, while the training files were removed. */
+ * are empty: the training files may have been removed, and another split is evaluated. */
 static enum gt_code list_folder_classes(struct gt_source *s, const struct gt_folder_kind *kind, const struct layout *l,
                                         const struct gt_dataset_spec *spec, struct gt_class_list *out, struct gt_err *err)
 {
@@ -190,7 +190,7 @@ static size_t common_folder_len(const struct gt_source *s)
 	return len + 1;
 }
 
-/* As find_folder_layout, for the files of an archive. */
+/* Like find_folder_layout, for the files of an archive. */
 static void find_archive_layout(const struct gt_source *s, struct layout *l)
 {
 	size_t common = common_folder_len(s);
@@ -259,7 +259,7 @@ static enum gt_code label_files(struct gt_source *s, const struct layout *l, enu
 		if (k < 0 && spec->known)
 			return gt_class_list_unknown(classes, name, len, s->root, err);
 		if (k < 0)
-			return gt_fail(err, GT_EDATA, "%.400s%s%.300s: the class \"%.*s\" has no folder with files in the training split", s->root,
+			return gt_fail(err, GT_EDATA, "%.400s%s%.300s: the training split has no folder with files for the class \"%.*s\"", s->root,
 			               s->archive ? ": " : "/", p, (int)(len > 100 ? 100 : len), name);
 		s->file[kept] = s->file[i];
 		s->file[kept].id = gt_mark_path(name);
@@ -277,11 +277,11 @@ static enum gt_code reject_splits(const struct gt_source *s, const struct layout
 	for (int k = GT_SPLITS - 1; k >= 0; k--) {
 		int len = (int)strlen(l->base[k]) - 1; /* without the slash */
 		if (l->rank[k] >= 0 && s->archive)
-			return gt_fail(err, GT_EDATA, "%.600s: expected a folder for each class, got the split \"%.*s\"; unpack the archive, and name "
+			return gt_fail(err, GT_EDATA, "%.600s: expected a folder for each class, got the split \"%.*s\"; unpack the archive, and give "
 			               "the folder of one split", s->root, len, l->base[k]);
 		if (l->rank[k] >= 0)
-			return gt_fail(err, GT_EDATA, "%.600s: expected a folder for each class, got the split \"%.*s\"; name the folder of one "
-			               "split, such as %.600s/%.*s", s->root, len, l->base[k], s->root, len, l->base[k]);
+			return gt_fail(err, GT_EDATA, "%.600s: expected a folder for each class, got the split \"%.*s\"; give the folder of one split, "
+			               "such as %.600s/%.*s", s->root, len, l->base[k], s->root, len, l->base[k]);
 	}
 	return GT_OK;
 }
@@ -313,7 +313,7 @@ static enum gt_code list_split(struct gt_source *s, const struct gt_folder_kind 
 	GT_TRY(find_classes(s, kind, l, spec, classes, err));
 	if (there && !s->archive)
 		GT_TRY(scan_folder(s, kind, l, split, classes, err));
-	if (spec->known) /* only now, because folders are scanned by the names on disk */
+	if (spec->known) /* after scanning, which needs the folder names on disk */
 		GT_TRY(gt_class_list_use(classes, spec->known, spec->nknown, s->root, err));
 	if (!there) {
 		s->n = 0;
@@ -351,15 +351,15 @@ enum gt_code gt_folder_find(const char *dir, enum gt_split split, struct gt_path
 static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
                                struct gt_dataset *out, struct gt_err *err)
 {
-	(void)headers_only; /* only file names are read, also for gtrain check */
+	(void)headers_only; /* even without headers_only, only file names are read */
 	struct gt_class_list classes;
 	struct gt_source *source;
 	GT_TRY(gt_folder_split(paths->path[0], &gt_folder_images, split, spec, &source, &classes, err));
 	return gt_dataset_take_source(spec, source, &classes, paths->path[0], out, err);
 }
 
-/* Sets *found if dir is an archive, or has a folder train, or has a folder with an image. An unreadable folder is an error if the other
- * folders have no image. */
+/* Sets *found if dir is an archive, or has a folder "train" or a folder with an image. An unreadable folder is an error if no other folder
+ * has an image. */
 static enum gt_code looks_like_images(const char *dir, bool *found, struct gt_err *err)
 {
 	DIR *d = gt_folder_dir(AT_FDCWD, dir);

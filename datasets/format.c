@@ -70,13 +70,13 @@ enum gt_code gt_dataset_check_shape(const struct gt_dataset_spec *spec, const st
 	uint64_t values;
 	if (s[0] <= 0 || (s[0] == d->c && s[1] == d->h && s[2] == d->w))
 		return GT_OK;
-	/* A flat input takes the values in the order of the file. With several channels, this would not be the order of PyTorch. */
+	/* A flat input receives the values in the order of the file, which for several channels is not PyTorch's order. */
 	if (s[1] <= 1 && s[2] <= 1 && d->c == 1 && gt_product4(1, 1, d->h, d->w, &values) && values == (uint64_t)s[0])
 		return GT_OK;
-	bool last = s[0] == d->h && s[1] == d->w && s[2] == d->c; /* the order of TensorFlow */
+	bool last = s[0] == d->h && s[1] == d->w && s[2] == d->c; /* channels last, as in TensorFlow */
 	return gt_fail(err, GT_ECONFIG, "model.input: expected [%lld, %lld, %lld], the shape of the images in %.500s, got [%lld, %lld, %lld]%s",
 	               (long long)d->c, (long long)d->h, (long long)d->w, file, (long long)s[0], (long long)s[1], (long long)s[2],
-	               last ? "; channels come first" : "");
+	               last ? "; the channels come first" : "");
 }
 
 enum gt_code gt_dataset_take_source(const struct gt_dataset_spec *spec, struct gt_source *source, struct gt_class_list *classes,

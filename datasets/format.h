@@ -22,15 +22,15 @@ struct gt_fitting;
 struct gt_format {
 	const char *name;
 	enum gt_content content;
-	/* Searches a folder for files with the usual names of the format. If there are none, it returns GT_OK with paths->n == 0. If it finds
+	/* Searches a folder for files with the usual names of the format. Without such files, it returns GT_OK with paths->n == 0. If it finds
 	 * unusable files, for example another edition of the dataset, it returns an error, which ends the search. NULL: the format has no
 	 * files. */
 	enum gt_code (*find)(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err);
 	/* Reads the files of a split or, if headers_only is set, only their headers. The caller has replaced spec->max_bytes = 0. */
 	enum gt_code (*load)(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
 	                     struct gt_dataset *out, struct gt_err *err);
-	bool by_name;   /* the format is used only if data.format names it, because it cannot be detected from the files */
-	bool has_valid; /* the format supports a split "valid"; if false, this split is never requested */
+	bool by_name;   /* data.format must name the format, because it cannot be detected from the files */
+	bool has_valid; /* the format has a split "valid"; false: this split is never requested */
 	const struct gt_folder_kind *input;   /* kind of files that predict accepts; NULL: images */
 	const struct gt_fitting *fitting;   /* NULL: the format is not fitted (fitted.h) */
 };

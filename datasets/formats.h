@@ -1,5 +1,5 @@
-/* The formats of data. X(idx): the word "idx" of data.format, and its row gt_format_idx (format.h) in a file of this folder. Where
- * data.format is "auto", the formats are tried in this order. */
+/* The formats of data. X(idx): the word "idx" of data.format, and the struct gt_format_idx (format.h) in a file of this folder. "auto"
+ * tries the formats in this order. */
 #ifndef GT_DATASETS_FORMATS_H
 #define GT_DATASETS_FORMATS_H
 
@@ -17,7 +17,7 @@
 	X(text)           \
 	X(synthetic)
 
-/* The words as values of a key, each after a "|". */
+/* The words of data.format, each after a "|". */
 #define GT_FORMAT_VALUE(name) "|" #name
 #define GT_FORMAT_VALUES GT_FORMATS(GT_FORMAT_VALUE)
 

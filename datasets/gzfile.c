@@ -106,7 +106,7 @@ static enum gt_code fail_zlib(const struct gt_gzfile *f, int rc, const char *msg
 }
 
 /* Decompresses the file from offset `at` into buf[want] with zlib, which gives reasons for errors. diagnose: libdeflate could not
- * decompress the member at this offset; finds the reason, and always fails. */
+ * decompress the member at this offset; zlib finds the reason, and the call fails. */
 static enum gt_code inflate_from(const struct gt_gzfile *f, uint64_t at, bool diagnose, void *buf, size_t want, size_t *got,
                                  struct gt_err *err)
 {
@@ -123,7 +123,7 @@ static enum gt_code inflate_from(const struct gt_gzfile *f, uint64_t at, bool di
 			uint64_t n = f->size - at < IN ? f->size - at : IN;
 			if (!n)
 				rc = gt_fail(err, GT_EDATA, "%s: gzip: the file is truncated after %llu bytes", f->shown, (unsigned long long)f->size);
-			else if (at >= IN_TOTAL && !diagnose) /* so far only empty members, or an unterminated header field */
+			else if (at >= IN_TOTAL && !diagnose) /* all members so far are empty, or a header field does not end */
 				rc = gt_fail(err, GT_EDATA, "%s: gzip: the first %d KiB contain no data", f->shown, IN_TOTAL / 1024);
 			else
 				rc = gt_file_pread(f->fd, f->shown, in, n, at, err);
@@ -137,7 +137,7 @@ static enum gt_code inflate_from(const struct gt_gzfile *f, uint64_t at, bool di
 			rc = gt_fail(err, GT_EDATA, "%s: gzip: bad data", f->shown);
 		} else if (zr == Z_STREAM_END) {
 			if (at == f->size && !z.avail_in)
-				break; /* the content is shorter than requested; gt_gzfile_read checks the end of the content */
+				break; /* the content is shorter than requested; gt_gzfile_read reports this */
 			inflateReset(&z);
 		} else if (zr != Z_OK && zr != Z_BUF_ERROR) {
 			rc = fail_zlib(f, zr, z.msg, at - z.avail_in, err);
@@ -180,22 +180,21 @@ enum gt_code gt_gzfile_expect(const struct gt_gzfile *f, uint64_t size, struct g
 {
 	unsigned long long want = size, have = f->size;
 	if (!f->gz && size != f->size)
-		return gt_fail(err, GT_EDATA, "%s: the file has %llu bytes, but its header announces %llu: %s", f->shown, have, want,
-		               size > f->size ? "truncated" : "there are too many bytes at its end");
+		return gt_fail(err, GT_EDATA, "%s: the file has %llu bytes, but its header declares %llu: %s", f->shown, have, want,
+		               size > f->size ? "truncated" : "there are too many bytes at the end");
 	if (f->gz && size / DEFLATE_RATIO > f->size)
-		return gt_fail(err, GT_EDATA, "%s: its header announces %llu bytes, which is more than %llu compressed bytes can hold; the file "
-		               "may be truncated",
-		               f->shown,
+		return gt_fail(err, GT_EDATA, "%s: the file's header declares %llu bytes, which is more than %llu compressed bytes can hold; the "
+		               "file may be truncated", f->shown,
 		               want, have);
 	if (size <= f->limit)
 		return GT_OK;
-	return gt_fail(err, GT_EDATA, "%s: %s to %llu bytes, more than the %llu allowed%s", f->shown, f->gz ? "it would expand" : "it amounts",
-	               want, (unsigned long long)f->limit,
-	               f->gz ? "; it may be a decompression bomb; if it is not, decompress it with gunzip" : "");
+	return gt_fail(err, GT_EDATA, "%s: %s to %llu bytes, more than the %llu bytes allowed%s", f->shown,
+	               f->gz ? "the file would expand" : "the file amounts", want, (unsigned long long)f->limit,
+	               f->gz ? "; it may be a decompression bomb; if not, decompress it with gunzip" : "");
 }
 
 /* Decompresses the gzip members of raw from offset *in to offset *out of dst, and advances both offsets. Stops at the end, at an error, or
- * at a member that does not fit into dst: then it sets *full, and the offsets stay at the begin of this member. */
+ * at a member that does not fit into dst: then it sets *full, and the offsets remain at the start of this member. */
 static enum gt_code decompress_members(const struct gt_gzfile *f, struct libdeflate_decompressor *d, const uint8_t *raw, uint64_t *in,
                                        uint8_t *dst, uint64_t *out, uint64_t cap, bool *full, struct gt_err *err)
 {
@@ -247,10 +246,10 @@ enum gt_code gt_gzfile_read(const struct gt_gzfile *f, uint8_t *dst, uint64_t si
 	bool full;
 	enum gt_code rc = decompress_members(f, d, raw, &in, dst, &out, size, &full, err);
 	if (rc == GT_OK && full)
-		rc = gt_fail(err, GT_EDATA, "%s: gzip: it contains more than the %llu bytes that its header announces", f->shown,
+		rc = gt_fail(err, GT_EDATA, "%s: gzip: the file contains more than the %llu bytes that its header declares", f->shown,
 		             (unsigned long long)size);
 	else if (rc == GT_OK && out < size)
-		rc = gt_fail(err, GT_EDATA, "%s: gzip: it contains only %llu of the %llu bytes that its header announces", f->shown,
+		rc = gt_fail(err, GT_EDATA, "%s: gzip: the file contains only %llu of the %llu bytes that its header declares", f->shown,
 		             (unsigned long long)out, (unsigned long long)size);
 	libdeflate_free_decompressor(d);
 	free(raw);
@@ -265,7 +264,7 @@ enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *
 	uint64_t cap = gt_gzfile_hint(f);
 	if (!f->gz)
 		GT_TRY(gt_gzfile_expect(f, cap, err));
-	else if (!cap || cap > f->limit) /* the size in the trailer may be wrong, so the decompressed data decides */
+	else if (!cap || cap > f->limit) /* the size in the trailer may be wrong: grow the buffer until the content fits */
 		cap = f->size < f->limit / 2 && !cap ? f->size * 2 : f->limit;
 	uint8_t *raw = NULL, *buf = gt_big_alloc(cap);
 	struct libdeflate_decompressor *d = NULL;
@@ -283,9 +282,8 @@ enum gt_code gt_gzfile_load(const struct gt_gzfile *f, uint8_t **out, uint64_t *
 		if (cap >= f->limit) {
 			rc = gt_fail(
 			    err, GT_EDATA,
-			    "%s: gzip: it expands to more than the %llu bytes allowed; it may be a decompression bomb; if it is not, decompress "
-			    "it with gunzip",
-			    f->shown, (unsigned long long)f->limit);
+			    "%s: gzip: the file expands to more than the %llu bytes allowed; it may be a decompression bomb; if not, decompress it "
+			    "with gunzip", f->shown, (unsigned long long)f->limit);
 		} else if (!wider) {
 			rc = gt_fail_memory(err, more);
 		} else {

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* GT_FD_PATH and a descriptor are the path of an open file of this process. Messages call this file "standard input", because it has a copy
+/* GT_FD_PATH plus a descriptor is the path of an open file of this process. Messages call this file "standard input", because it is a copy
  * of standard input (engine/use/input_files.h). */
 #define GT_FD_PATH "/proc/self/fd/"
 
@@ -34,7 +34,7 @@ void gt_gzfile_close(struct gt_gzfile *f); /* does nothing if *f is zeroed or al
 enum gt_code gt_gzfile_head(const struct gt_gzfile *f, void *buf, size_t want, size_t *got, struct gt_err *err);
 
 /* Returns the size of the content in bytes. For a plain file it is exact. For a gzip file it is the size in the trailer of the last member,
- * which is verified when the file is read; 0 if it cannot be the whole content, for example with several members or more than 4 GiB. */
+ * which is verified when the file is read; 0 if this size is impossible, for example with several members or more than 4 GiB. */
 uint64_t gt_gzfile_hint(const struct gt_gzfile *f);
 
 /* Checks that a file of this length can contain `size` bytes of content (a size from a header in the file), and that `size` is at most

@@ -40,7 +40,7 @@ static enum gt_code parse_header(const struct gt_gzfile *f, const uint8_t *b, si
 		return gt_fail(err, GT_EDATA, "%s: expected 1 to 4 dimensions, got %d", f->shown, h->rank);
 	h->header = 4 + 4 * (uint64_t)h->rank;
 	if (got < h->header)
-		return gt_fail(err, GT_EDATA, "%s: truncated: the file ends inside of the IDX header", f->shown);
+		return gt_fail(err, GT_EDATA, "%s: truncated: the file ends inside the IDX header", f->shown);
 	h->count = 1;
 	for (int i = 0; i < h->rank; i++) {
 		const uint8_t *d = b + 4 + 4 * i;
@@ -48,10 +48,10 @@ static enum gt_code parse_header(const struct gt_gzfile *f, const uint8_t *b, si
 		if (!h->dim[i])
 			return gt_fail(err, GT_EDATA, "%s: dimension %d of %d is 0", f->shown, i, h->rank);
 		if (__builtin_mul_overflow(h->count, h->dim[i], &h->count))
-			return gt_fail(err, GT_EDATA, "%s: the product of its dimensions overflows", f->shown);
+			return gt_fail(err, GT_EDATA, "%s: the product of the file's dimensions overflows", f->shown);
 	}
 	if (__builtin_mul_overflow(h->count, h->item, &h->bytes) || __builtin_add_overflow(h->bytes, h->header, &h->bytes))
-		return gt_fail(err, GT_EDATA, "%s: the product of its dimensions overflows", f->shown);
+		return gt_fail(err, GT_EDATA, "%s: the product of the file's dimensions overflows", f->shown);
 	return gt_gzfile_expect(f, h->bytes, err);
 }
 

@@ -13,7 +13,7 @@ struct field {
 	char *begin;
 	uint32_t len;
 	bool escaped;  /* the field is a string with backslashes */
-	int64_t stamp; /* the scan that found the field; another value: the line lacks it */
+	int64_t stamp; /* number of the scan that found the field; smaller than the current scan: the line lacks the field */
 };
 
 struct gt_json_rows {
@@ -32,10 +32,10 @@ struct gt_json_rows {
 struct scan {
 	struct gt_json_rows *j;
 	bool learn;
-	char *line, *p, *end; /* *end is no character of the line, and stops every scan */
+	char *line, *p, *end; /* *end is not part of the line, and stops every scan */
 	const char *path;
 	int64_t number;
-	int32_t expected;     /* the key that follows the last one in the set, which is likely the next */
+	int32_t expected;     /* index of the key after the last key; most lines have the keys in this order */
 	size_t key_len;
 	char key[MAX_KEY];    /* the keys from the line's object to the current member, joined by dots */
 	struct gt_err *err;
@@ -84,7 +84,7 @@ static void skip_space(struct scan *s)
 		s->p++;
 }
 
-/* Moves behind the character c, which must follow. */
+/* Skips the character c, which must follow. */
 static enum gt_code take_character(struct scan *s, char c, const char *why)
 {
 	skip_space(s);
@@ -94,7 +94,7 @@ static enum gt_code take_character(struct scan *s, char c, const char *why)
 	return GT_OK;
 }
 
-/* Reads the four digits of \uXXXX at p; -1: they are no hexadecimal digits. */
+/* Reads the four digits of \uXXXX at p; -1: a digit is not hexadecimal. */
 static int32_t read_hex(const char *p, const char *end)
 {
 	int32_t v = 0;
@@ -108,7 +108,7 @@ static int32_t read_hex(const char *p, const char *end)
 	return v;
 }
 
-/* Reads a character \uXXXX, or two that are a surrogate pair, at *p, which is moved behind it. -1: it is not valid, or NUL. */
+/* Reads a character \uXXXX, or a surrogate pair of two, at *p, and moves *p after it. -1: the character is invalid or NUL. */
 static int32_t read_unicode(const char **p, const char *end)
 {
 	int32_t v = read_hex(*p + 2, end), low;
@@ -129,14 +129,14 @@ static char plain_escape(char c)
 	return at ? to[at - from] : 0;
 }
 
-/* Moves over a string, whose quote is at s->p, and checks it. */
+/* Checks a string, whose quote is at s->p, and moves s->p after the string. */
 static enum gt_code scan_string(struct scan *s, struct field *out)
 {
 	char *begin = ++s->p;
 	*out = (struct field){.begin = begin};
 	while (s->p < s->end && *s->p != '"') {
 		if ((unsigned char)*s->p < ' ')
-			return fail_at(s, *s->p ? "expected no control character in a string, got one" : "expected text, got a NUL byte");
+			return fail_at(s, *s->p ? "expected a string without control characters" : "expected text, got a NUL byte");
 		if (*s->p != '\\') {
 			s->p++;
 			continue;
@@ -145,13 +145,13 @@ static enum gt_code scan_string(struct scan *s, struct field *out)
 		char c = s->p + 1 < s->end ? s->p[1] : 0;
 		out->escaped = true;
 		if (c == 'u' ? read_unicode(&p, s->end) < 0 : !plain_escape(c))
-			return fail_at(s, "expected an escape such as \\n or \\u00e9, got another one");
+			return fail_at(s, "expected an escape such as \\n or \\u00e9, got another escape");
 		s->p += c == 'u' ? p - s->p : 2;
 	}
 	if (s->p == s->end)
-		return fail_at(s, "expected a closing quote, got the end");
+		return fail_at(s, "expected a closing quote, got the end of the line");
 	if (s->p - begin > GT_CSV_MAX_FIELD)
-		return fail_at(s, "expected strings of at most 1 MiB, got a longer one");
+		return fail_at(s, "expected strings of at most 1 MiB, got a longer string");
 	out->len = (uint32_t)(s->p++ - begin);
 	return GT_OK;
 }
@@ -185,7 +185,7 @@ static size_t count_digits(const char *p, const char *end)
 	return n;
 }
 
-/* Moves over a number in the grammar of JSON. */
+/* Moves s->p after a number in the grammar of JSON. */
 static enum gt_code scan_number(struct scan *s, struct field *out)
 {
 	char *p = s->p + (*s->p == '-');
@@ -205,7 +205,7 @@ static enum gt_code scan_number(struct scan *s, struct field *out)
 		p += n;
 	}
 	if (p - s->p > GT_CSV_MAX_FIELD)
-		return fail_at(s, "expected numbers of at most 1 MiB, got a longer one");
+		return fail_at(s, "expected numbers of at most 1 MiB, got a longer number");
 	*out = (struct field){.begin = s->p, .len = (uint32_t)(p - s->p)};
 	s->p = p;
 	return GT_OK;
@@ -230,7 +230,7 @@ static enum gt_code scan_word(struct scan *s, struct field *out)
 
 static enum gt_code scan_value(struct scan *s, int depth, struct field *out);
 
-/* Moves over an array, or over an object in an array, of which the whole text is the field. */
+/* Moves s->p after an array, or after an object in an array. The field is the whole text of the array. */
 static enum gt_code scan_nested(struct scan *s, int depth, struct field *out)
 {
 	char *begin = s->p, close = *s->p++ == '[' ? ']' : '}';
@@ -256,7 +256,7 @@ static enum gt_code scan_nested(struct scan *s, int depth, struct field *out)
 		s->p++;
 	}
 	if (s->p - begin > GT_CSV_MAX_FIELD)
-		return fail_at(s, "expected arrays of at most 1 MiB of text, got a longer one");
+		return fail_at(s, "expected arrays of at most 1 MiB of text, got a longer array");
 	*out = (struct field){.begin = begin, .len = (uint32_t)(s->p - begin)};
 	return GT_OK;
 }
@@ -277,7 +277,7 @@ static enum gt_code scan_key(struct scan *s)
 		return fail_at(s, "expected a key in quotes");
 	GT_TRY(scan_string(s, &f));
 	if (f.len + s->key_len >= MAX_KEY)
-		return fail_at(s, "expected keys of at most 1023 bytes, got a longer one");
+		return fail_at(s, "expected keys of at most 1023 bytes, got a longer key");
 	memcpy(s->key + s->key_len, f.begin, f.len);
 	if (f.escaped)
 		f.len = unescape_string(s->key + s->key_len, f.len);
@@ -285,7 +285,7 @@ static enum gt_code scan_key(struct scan *s)
 	return take_character(s, ':', "expected a colon after the key");
 }
 
-/* Finds the column of s->key; a scan that learns adds it. */
+/* Finds the column of s->key. During gt_json_rows_learn, adds a missing column. */
 static enum gt_code find_column(struct scan *s, int32_t *column)
 {
 	struct gt_words *keys = &s->j->keys;
@@ -318,7 +318,7 @@ static enum gt_code scan_member(struct scan *s, int depth)
 	skip_space(s);
 	if (s->p < s->end && *s->p == '{') {
 		if (s->key_len + 1 >= MAX_KEY)
-			return fail_at(s, "expected keys of at most 1023 bytes, got a longer one");
+			return fail_at(s, "expected keys of at most 1023 bytes, got a longer key");
 		s->key[s->key_len++] = '.';
 		return scan_object(s, depth + 1);
 	}
@@ -363,7 +363,7 @@ static enum gt_code scan_line(struct scan *s)
 		return fail_at(s, "expected an object, as in {\"a\": 1}, because the file is JSON Lines, got something else");
 	GT_TRY(scan_object(s, 0));
 	skip_space(s);
-	return s->p == s->end ? GT_OK : fail_at(s, "expected the end of the line after the object, got more");
+	return s->p == s->end ? GT_OK : fail_at(s, "expected the end of the line after the object, got more text");
 }
 
 /* ---- records -------------------------------------------------------------------------------------------------------------------- */

@@ -1,13 +1,13 @@
-/* JSON Lines (jsonlines.org) as records of a table: each line is an object, and each of its members is a field. csv.h reads such files with
- * this parser, so that a table may be CSV or JSON Lines everywhere.
+/* JSON Lines (jsonlines.org) as records of a table: each line is an object, and each of its members is a field. csv.h uses this parser, so
+ * that JSON Lines are accepted wherever CSV is.
  *
  *     {"age": 39, "job": {"title": "clerk"}, "tags": ["a", "b"]}        age   job.title   tags
  *     {"age": null, "pay": 7.50}                                        39    clerk       ["a", "b"]
  *                                                                                                      (missing: "")   pay = 7.50
- * The columns are the keys of all lines, in the order in which they first occur. The members of an object in a member are columns with both
- * keys, joined by a dot. An array is one field, with its JSON text. A string is a field with its characters, true and false are the words,
- * and a number is a field with the characters of the file, so that the same data as CSV gives the same table. null, NaN, as Python writes
- * it, and a member that a line lacks are empty fields.
+ * The columns are the keys of all lines, in the order in which they first occur. A member of an object in a member is a column named by
+ * both keys, joined by a dot. An array is one field, with its JSON text. The field of a string has its characters, true and false are
+ * words, and a number is copied from the file, so that the same data as CSV gives the same table. null, NaN (as written by Python) and a
+ * missing member are empty fields.
  *
  *     GT_TRY(gt_json_rows_open(&j, err));
  *     gt_json_rows_learn(j, line, n, path, number, err);               for every line: collects the keys

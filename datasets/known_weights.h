@@ -14,7 +14,7 @@ struct gt_known_weights {
 	const char *file;   /* name of the file at the mirror and in the cache */
 	const char *digest; /* first hexadecimal digits of the file's SHA-256, as the publisher gives them in the name of the file */
 	const char *config; /* the config of the network that comes with gtrain */
-	const char *map;    /* entries of model.pretrained.map for it; "": the names are the same */
+	const char *map;    /* entries of model.pretrained.map for this file; "": the file and the config use the same names */
 	const char *lr;     /* learning rate of adamw that `gtrain init` writes for fine-tuning */
 	int64_t side;       /* height and width of images that the network needs; 0: any */
 };

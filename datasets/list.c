@@ -78,13 +78,13 @@ static enum gt_code find_columns(const struct gt_dataset_spec *spec, const char 
 		if (at[i] < 0 && given[i] && *given[i])
 			return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%.100s\"", key[i], path, given[i]);
 		if (at[i] < 0)
-			return gt_fail(err, GT_ECONFIG, "%s: %.300s has no column \"%s\"; write the name of its column of %s", key[i], path,
+			return gt_fail(err, GT_ECONFIG, "%s: %.300s has no column \"%s\"; write the name of the column with %s", key[i], path,
 			               usual[i][0], what[i]);
 	}
 	return GT_OK;
 }
 
-/* Calls fn with each label of a cell: each non-empty part between separators; without data.label_separator, the whole cell. */
+/* Calls fn with each label of a cell. A label is a non-empty part between separators, or without data.label_separator the whole cell. */
 static enum gt_code for_each_label(const struct gt_dataset_spec *spec, const char *cell, void *user,
                                    enum gt_code (*fn)(void *user, const char *label, size_t len, struct gt_err *err), struct gt_err *err)
 {
@@ -103,7 +103,7 @@ static enum gt_code add_class(void *user, const char *label, size_t len, struct 
 	return gt_class_list_add(user, label, len, err);
 }
 
-/* Parses the numeric targets of a record, for the file that is added to the source next. */
+/* Parses the numeric targets of a record, whose file the caller then adds to the source. */
 static enum gt_code add_numbers(struct list *l, const char *csv, const struct gt_csv_record *r, const int *at, struct gt_err *err)
 {
 	GT_GROW(l->number, l->cap, (l->source->n + 1) * l->spec->ntargets, err);
@@ -169,8 +169,8 @@ static enum gt_code read_list(const struct gt_dataset_spec *spec, const char *pa
 			code = gt_csv_next(csv, &r, err);
 	}
 	else if (code == GT_OK && r.n && spec->ntargets)
-		code = gt_fail(err, GT_ECONFIG, "data.target_columns: expected a first line with the names of the columns in %.300s, got "
-		               "\"%.100s\"", path, r.field[0]);
+		code = gt_fail(err, GT_ECONFIG, "data.target_columns: expected a first line with column names in %.300s, got \"%.100s\"", path,
+		               r.field[0]);
 	while (code == GT_OK && r.n) {
 		code = add_record(l, path, &r, at, err);
 		if (code == GT_OK)
@@ -190,7 +190,7 @@ static enum gt_code open_base(const struct gt_dataset_spec *spec, const char *cs
 		snprintf(base, sizeof base, "%.*s", slash > csv ? (int)(slash - csv) : 1, csv);
 	int fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%.600s: cannot open the folder: %s", base, strerror(errno));
+		return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%.600s: cannot open the directory: %s", base, strerror(errno));
 	return gt_source_open(base, fd, false, out, err);
 }
 
@@ -239,7 +239,7 @@ static enum gt_code set_label(void *user, const char *label, size_t len, struct 
 	struct target_row *t = user;
 	int64_t k = gt_class_list_find(t->classes, label, len);
 	if (k < 0)
-		return gt_fail(err, GT_EDATA, "%.400s: the class \"%.*s\" of %.300s does not occur in the training split", t->csv,
+		return gt_fail(err, GT_EDATA, "%.400s: the training split does not have the class \"%.*s\" of %.300s", t->csv,
 		               len < 100 ? (int)len : 100, label, t->file);
 	t->label = k;
 	if (t->v)

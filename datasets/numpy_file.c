@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #define MIB ((uint64_t)1 << 20)
-#define FREE_SIZE (64 * MIB) /* size to which every .npz file may expand, as a gzip file (gzfile.c) */
+#define FREE_SIZE (64 * MIB) /* size to which every .npz file may expand; the same limit as for gzip files (gzfile.c) */
 #define MAX_RATIO 64         /* maximum expansion of larger files */
-enum { HEAD = (1 << 16) + 16 }; /* the longest header, with the bytes before it */
+enum { HEAD = (1 << 16) + 16 }; /* maximum size of a header with the bytes before it */
 
 static bool ends_with(const char *path, const char *end)
 {
@@ -124,7 +124,7 @@ static enum gt_code list_one(struct npz *z, const struct gt_archive_member *m, s
 	char *name = strndup(m->path, len);
 	if (!name)
 		return gt_fail_memory(err, len);
-	enum gt_code code = gt_numpy_find(out, name) ? gt_fail(err, GT_EDATA, "%s: expected arrays of different names, got this one twice",
+	enum gt_code code = gt_numpy_find(out, name) ? gt_fail(err, GT_EDATA, "%s: expected arrays of different names, got this name twice",
 	                                                       z->where) : GT_OK;
 	if (code == GT_OK)
 		code = read_exactly(z, head, HEAD, &got, err);
@@ -163,8 +163,8 @@ static enum gt_code check_size(const struct npz *z, uint64_t bytes, uint64_t mos
 	limit = limit < most ? limit : most;
 	if (bytes <= limit)
 		return GT_OK;
-	return gt_fail(err, GT_EDATA, "%s: it expands to %llu bytes, more than the %llu allowed; it may be a decompression bomb; if it is not, "
-	               "write the array to a .npy file", z->where, (unsigned long long)bytes, (unsigned long long)limit);
+	return gt_fail(err, GT_EDATA, "%s: the array expands to %llu bytes, more than the %llu allowed; it may be a decompression bomb; if "
+	               "not, write the array to a .npy file", z->where, (unsigned long long)bytes, (unsigned long long)limit);
 }
 
 static enum gt_code load_member(struct npz *z, struct gt_numpy_array *a, uint64_t most, struct gt_err *err)
@@ -178,7 +178,7 @@ static enum gt_code load_member(struct npz *z, struct gt_numpy_array *a, uint64_
 	GT_TRY(read_exactly(z, &extra, 1, &more, err)); /* also checks the checksum */
 	a->data = (uint8_t *)a->memory + a->header;
 	return got == bytes && !more ? GT_OK
-	                             : gt_fail(err, GT_EDATA, "%s: expected %llu bytes, as its header announces, got %s", z->where,
+	                             : gt_fail(err, GT_EDATA, "%s: expected %llu bytes, as its header declares, got %s", z->where,
 	                                       (unsigned long long)bytes, more ? "more" : "less");
 }
 

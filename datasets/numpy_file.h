@@ -21,7 +21,7 @@
 struct gt_numpy_array {
 	char *name;     /* the member's name without ".npy"; "": the array of a .npy file */
 	char kind;      /* 'b' bool, 'i' and 'u' integers, 'f' real numbers, 'U' and 'S' texts (UTF-32 and bytes, padded with NUL) */
-	int item;       /* bytes of an element; of a real number 4 or 8; of an integer 1, 2, 4 or 8 */
+	int item;       /* bytes of an element; real numbers: 4 or 8; integers: 1, 2, 4 or 8 */
 	int rank;       /* 0: a single element */
 	uint64_t dim[GT_NUMPY_RANK];
 	uint64_t count; /* number of elements */
@@ -38,14 +38,14 @@ struct gt_numpy {
 /* Returns whether a file begins as a .npy file, or has a name that ends with .npz. False if it cannot be read. */
 bool gt_numpy_is_file(const char *path);
 
-/* Parses a header from the first n bytes of an array. where: the file and the array, for messages. GT_EDATA: it is damaged, or the array
- * has elements or an order that are not read. */
+/* Parses a header from the first n bytes of an array. where: the file and the array, for messages. GT_EDATA: the header is damaged, or the
+ * element type or order is not supported. */
 enum gt_code gt_numpy_parse(const uint8_t *b, size_t n, const char *where, struct gt_numpy_array *out, struct gt_err *err);
 
 /* Reads the names, types and shapes of all arrays of a file. On failure *out is empty. */
 enum gt_code gt_numpy_list(const char *path, struct gt_numpy *out, struct gt_err *err);
-/* Reads the elements of an array that gt_numpy_list has found in the file. GT_EDATA: the file is truncated or too long, the array has more
- * than `most` bytes, or an .npz file expands to more than 64 MiB and 64 times its size. */
+/* Reads the elements of an array from a file; the array is from gt_numpy_list. GT_EDATA: the file is truncated or too long, the array has
+ * more than `most` bytes, or an .npz file expands to more than 64 MiB and 64 times its size. */
 enum gt_code gt_numpy_load(const char *path, struct gt_numpy_array *a, uint64_t most, struct gt_err *err);
 void gt_numpy_free(struct gt_numpy *f);
 

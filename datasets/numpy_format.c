@@ -1,5 +1,5 @@
-/* The format "numpy": images and labels in an .npz file, or in two .npy files (numpy_images.h). All arrays are read into memory. Arrays of
- * other numbers are tables: the format "csv" reads them (numpy_rows.h). */
+/* The format "numpy": images and labels in an .npz file, or in two .npy files (numpy_images.h). All arrays are read into memory. Other
+ * arrays are tables: format "csv" reads them (numpy_rows.h). */
 #include "base/arena.h"
 #include "format.h"
 #include "numpy_images.h"
@@ -95,7 +95,7 @@ enum gt_code gt_numpy_images_check(const char *where, struct gt_numpy_images *m,
 	if (!y)
 		return GT_OK;
 	if (!strchr("biu", y->kind) || y->rank < 1 || y->count != y->dim[0])
-		return gt_fail(err, GT_EDATA, "%.400s: %.100s: expected labels of integers [n], got %s; write np.argmax(y, 1) for one-hot rows",
+		return gt_fail(err, GT_EDATA, "%.400s: %.100s: expected integer labels [n], got %s; write np.argmax(y, 1) for one-hot rows",
 		               where, *y->name ? y->name : "the labels", gt_numpy_text(y, text, sizeof text));
 	if (y->count != x->dim[0])
 		return gt_fail(err, GT_EDATA, "%.400s: expected as many labels as images, got %llu images and %llu labels", where,
@@ -111,7 +111,7 @@ struct files {
 	struct gt_numpy_images m;
 };
 
-/* Finds the arrays of an .npz file. Leaves f->m.images NULL if it has no split "valid". */
+/* Finds the arrays of an .npz file. Leaves f->m.images NULL if the split "valid" was requested and the file lacks it. */
 static enum gt_code find_in_one(const struct gt_dataset_spec *spec, enum gt_split split, const char *path, struct files *f,
                                 struct gt_err *err)
 {
@@ -125,14 +125,14 @@ static enum gt_code find_in_one(const struct gt_dataset_spec *spec, enum gt_spli
 		return gt_fail(err, GT_ECONFIG, "data.%s: expected an .npz file, or two .npy files of images and labels, got only %.400s", key,
 		               path);
 	if (!f->m.images)
-		return gt_fail(err, GT_EDATA, "%.400s: expected arrays x and y, images and labels, or x_%s and y_%s, got \"%.100s\"%s", path, key,
+		return gt_fail(err, GT_EDATA, "%.400s: expected arrays x (images) and y (labels), or x_%s and y_%s, got \"%.100s\"%s", path, key,
 		               key, f->file[0].array[0].name, f->file[0].n > 1 ? " and others" : "");
 	if (!f->m.labels)
-		return gt_fail(err, GT_EDATA, "%.400s: expected labels beside the images \"%.100s\", such as y for x, got none", path,
+		return gt_fail(err, GT_EDATA, "%.400s: expected labels for the images \"%.100s\", such as y for x, got none", path,
 		               f->m.images->name);
 	if (split == GT_TEST && spec->ntrain && !strcmp(spec->train[0], spec->test[0]) && !gt_numpy_images_split(&f->file[0], GT_TEST))
-		return gt_fail(err, GT_ECONFIG, "data.test: expected another file than data.train, or arrays x_test and y_test in %.400s, got the "
-		               "training data", path);
+		return gt_fail(err, GT_ECONFIG, "data.test: expected a different file than data.train, or arrays x_test and y_test in %.400s, got "
+		               "the training data", path);
 	return GT_OK;
 }
 

@@ -1,4 +1,4 @@
-/* The header of a .npy array: a literal of Python, of which exactly the three keys are accepted, in any order. */
+/* The header of a .npy array: a Python dictionary with exactly three keys, in any order. */
 #include "numpy_file.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static void skip_space(struct literal *l)
 		l->p++;
 }
 
-/* Moves behind a token if it follows. */
+/* Skips a token if it follows. */
 static bool take_token(struct literal *l, const char *token)
 {
 	size_t n = strlen(token);
@@ -74,8 +74,8 @@ static enum gt_code parse_descr(const char *descr, const char *where, struct gt_
 	out->kind = descr[0] ? descr[1] : 0;
 	unsigned long size = out->kind ? strtoul(descr + 2, &rest, 10) : 0;
 	if (out->kind == 'O')
-		return gt_fail(err, GT_EDATA, "%s: expected an array of numbers or texts, got one of Python objects, which gtrain does not read "
-		               "because loading them runs code", where);
+		return gt_fail(err, GT_EDATA, "%s: expected an array of numbers or texts, got Python objects, which gtrain does not read because "
+		               "loading such objects runs code", where);
 	bool number = (out->kind == 'f' && (size == 4 || size == 8)) || (out->kind == 'b' && size == 1) ||
 	              (out->kind && strchr("iu", out->kind) && (size == 1 || size == 2 || size == 4 || size == 8));
 	bool text = out->kind && strchr("US", out->kind) && size > 0 && size <= 1 << 16;
@@ -95,9 +95,9 @@ static enum gt_code count_elements(const char *where, struct gt_numpy_array *out
 	out->count = 1;
 	for (int i = 0; i < out->rank; i++)
 		if (__builtin_mul_overflow(out->count, out->dim[i], &out->count))
-			return gt_fail(err, GT_EDATA, "%s: the product of its dimensions overflows", where);
+			return gt_fail(err, GT_EDATA, "%s: the product of the array's dimensions overflows", where);
 	if (__builtin_mul_overflow(out->count, (uint64_t)out->item, &bytes) || bytes > UINT64_MAX / 2)
-		return gt_fail(err, GT_EDATA, "%s: the product of its dimensions overflows", where);
+		return gt_fail(err, GT_EDATA, "%s: the product of the array's dimensions overflows", where);
 	return GT_OK;
 }
 
@@ -109,8 +109,8 @@ static enum gt_code parse_literal(struct literal *l, const char *where, struct g
 	while (ok && !take_token(l, "}")) {
 		ok = take_string(l, key, sizeof key) && take_token(l, ":");
 		if (ok && !strcmp(key, "descr") && take_token(l, "["))
-			return gt_fail(err, GT_EDATA, "%s: expected one type of elements, got a structured array; write each field as an "
-			               "array of its own", where);
+			return gt_fail(err, GT_EDATA, "%s: expected one type of elements, got a structured array; write each field as a separate array",
+			               where);
 		if (ok && !strcmp(key, "descr") && !*descr)
 			ok = take_string(l, descr, sizeof descr);
 		else if (ok && !strcmp(key, "fortran_order") && !order)
@@ -127,7 +127,7 @@ static enum gt_code parse_literal(struct literal *l, const char *where, struct g
 	skip_space(l);
 	if (!ok || l->p != l->end || !*descr || !order || !shape)
 		return gt_fail(err, GT_EDATA, "%s: expected a NumPy header with descr, fortran_order and shape of at most %d dimensions, got "
-		               "another one", where, GT_NUMPY_RANK);
+		               "another header", where, GT_NUMPY_RANK);
 	if (fortran && out->rank > 1)
 		return gt_fail(err, GT_EDATA, "%s: expected elements in C order, got Fortran order; write np.ascontiguousarray(array)", where);
 	return parse_descr(descr, where, out, err);
@@ -144,7 +144,7 @@ enum gt_code gt_numpy_parse(const uint8_t *b, size_t n, const char *where, struc
 	if (b[MAGIC] > 1)
 		len |= n >= begin ? (size_t)b[10] << 16 | (size_t)b[11] << 24 : 0;
 	if (len > MAX_HEADER || n < begin || n - begin < len)
-		return gt_fail(err, GT_EDATA, "%s: truncated: it ends inside of the NumPy header", where);
+		return gt_fail(err, GT_EDATA, "%s: truncated: the file ends inside the NumPy header", where);
 	struct literal l = {(const char *)b + begin, (const char *)b + begin + len};
 	GT_TRY(parse_literal(&l, where, out, err));
 	out->header = begin + len;

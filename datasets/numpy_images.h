@@ -3,8 +3,8 @@
  *     x, y                      also X and Y, images and labels, image and label, data and labels, target or targets
  *     x_train, y_train          the same with train, valid, val or test, before or behind: train_images, train_labels
  *
- * Images are uint8 [n, height, width], [n, height, width, channels], [n, channels, height, width] or [n, values]. The last dimension has
- * the channels if it is 1 or 3 and the second is neither. Labels are integers [n] or [n, 1]. */
+ * Images are uint8 [n, height, width], [n, height, width, channels], [n, channels, height, width] or [n, values]. The last dimension is the
+ * channels if it is 1 or 3 and the second is not. Labels are integers [n] or [n, 1]. */
 #ifndef GT_DATASETS_NUMPY_IMAGES_H
 #define GT_DATASETS_NUMPY_IMAGES_H
 
@@ -12,14 +12,14 @@
 #include "numpy_file.h"
 
 struct gt_numpy_images {
-	struct gt_numpy_array *images, *labels; /* NULL: the file has none of the split; labels NULL: the file has only images */
+	struct gt_numpy_array *images, *labels; /* images NULL: the file has no images of the split; labels NULL: the file has only images */
 	int64_t n, c, h, w;
 	bool channels_last; /* the elements are in the order N, H, W, C, or there is one channel; else N, C, H, W */
 };
 
-/* Finds the images and labels of a split by their names. The training split and the test split may have names without a split. */
+/* Finds the images and labels of a split by their names. Names without a split are accepted for the training and test split. */
 void gt_numpy_images_find(struct gt_numpy *f, enum gt_split split, struct gt_numpy_images *out);
-/* Returns whether arrays of a split have names with the split. */
+/* Returns whether the file has arrays whose names contain the name of the split. */
 bool gt_numpy_images_split(struct gt_numpy *f, enum gt_split split);
 /* Checks the arrays and sets the shape. where: the file, for messages. GT_EDATA: they are not images or labels. */
 enum gt_code gt_numpy_images_check(const char *where, struct gt_numpy_images *m, struct gt_err *err);

@@ -17,8 +17,8 @@ struct gt_numpy_rows {
 	struct gt_numpy file;
 	struct column *column;  /* [n] */
 	int n;
-	uint64_t rows, row;     /* number of rows, and the next one */
-	bool named;             /* the names were returned, or there are none */
+	uint64_t rows, row;     /* number of rows, and index of the next row */
+	bool named;             /* the names were returned, or the columns have no names */
 	char *buf;              /* the fields of a record, each ended by a NUL */
 	int64_t used, cap;
 	size_t *offset;         /* [n] of each field in buf */
@@ -102,7 +102,7 @@ static enum gt_code append_element(struct gt_numpy_rows *r, const struct gt_nump
 	return append_text(r, buf, (size_t)n, err);
 }
 
-/* Appends the name of column k: that of its array, with a number if the array has several. */
+/* Appends the name of column k: the name of its array, with a number if the array has several columns. */
 static enum gt_code append_name(struct gt_numpy_rows *r, int k, struct gt_err *err)
 {
 	const struct column *c = &r->column[k];
@@ -144,8 +144,8 @@ static enum gt_code count_columns(const char *path, struct gt_numpy_rows *r, str
 		const struct gt_numpy_array *a = &r->file.array[i];
 		const char *name = *a->name ? a->name : "the array";
 		if (a->rank < 1 || a->rank > 2 || !a->count)
-			return gt_fail(err, GT_EDATA, "%.400s: %.100s: expected rows of one or two dimensions for a table, got %s; images are arrays "
-			               "of uint8 named x beside their labels y", path, name, gt_numpy_text(a, text, sizeof text));
+			return gt_fail(err, GT_EDATA, "%.400s: %.100s: expected rows of one or two dimensions for a table, got %s; images are uint8 "
+			               "arrays named x, with labels named y", path, name, gt_numpy_text(a, text, sizeof text));
 		if (a->dim[0] != r->file.array[0].dim[0])
 			return gt_fail(err, GT_EDATA, "%.400s: expected arrays of the same length for a table, got %llu rows of %.100s and %llu of "
 			               "%.100s", path, (unsigned long long)r->file.array[0].dim[0], r->file.array[0].name,

@@ -1,6 +1,6 @@
-/* Arrays of NumPy as records of a table (csv.h). An .npz file gives a column for each array of one dimension, and for each column of an
- * array of two dimensions: x0, x1, … for an array x. An .npy file gives columns without names. Numbers are written as Python writes them,
- * so that the same data as CSV gives the same table; NaN is an empty field.
+/* Arrays of NumPy as records of a table (csv.h). An .npz file gives a column for each one-dimensional array, and for each column of a
+ * two-dimensional array: x0, x1, … for array x. An .npy file gives columns without names. Numbers are written as Python writes them, so
+ * that the same data as CSV gives the same table; NaN is an empty field.
  *
  *     GT_TRY(gt_numpy_rows_open(path, shown, &r, err));
  *     while ((code = gt_numpy_rows_next(r, &rec, err)) == GT_OK && rec.n)
@@ -16,14 +16,13 @@
 
 struct gt_numpy_rows;
 
-/* Reads all arrays of a file. GT_EDATA: an array has another length, or no rows or more than two dimensions;
- * or the file is damaged. */
+/* Reads all arrays of a file. GT_EDATA: arrays differ in length, have no rows or more than two dimensions, or the file is damaged. */
 enum gt_code gt_numpy_rows_open(const char *path, struct gt_numpy_rows **out, struct gt_err *err);
 void gt_numpy_rows_close(struct gt_numpy_rows *r); /* does nothing if r is NULL */
 /* Writes the next record, which is valid until the next call; out->n is 0 at the end. The line is the number of the row, from 1. */
 enum gt_code gt_numpy_rows_next(struct gt_numpy_rows *r, struct gt_csv_record *out, struct gt_err *err);
 
-/* Writes a finite number as Python does, with the fewest digits that give the number again, and returns its length; buf has 32 bytes.
+/* Writes a finite number as Python does, with the fewest digits that identify it, and returns their length; buf has 32 bytes.
  * single: the number is a float32. */
 int gt_numpy_number_text(double v, bool single, char *buf);
 

@@ -1,4 +1,4 @@
-/* Images in one folder with the class in the file name, as in the Oxford-IIIT Pet dataset ("Abyssinian_1.jpg"). data.pattern is a POSIX
+/* Images in one folder whose file names contain the class, as in the Oxford-IIIT Pet dataset ("Abyssinian_1.jpg"). data.pattern is a POSIX
  * extended regular expression with one group, which is the class. It is matched against the file name without folder. */
 #include "base/arena.h"
 #include "class_list.h"
@@ -12,8 +12,8 @@
 enum { MAX_PATTERN = 400, MAX_PARTS = 256 };
 
 /* Returns the factor by which a repetition operator at *p lengthens the repeated part when the C library expands it: x+ becomes xx*, x{2,3}
- * becomes xxx?. The factor of a group is at least 2, because nested repetitions multiply the time. Moves *p behind the operator. 1: the
- * length does not change. */
+ * becomes xxx?. The factor of a group is at least 2, because nested repetitions multiply the time. Moves *p after the operator. Without an
+ * operator returns 1. */
 static double parse_repetition(const char **p, bool group)
 {
 	long most = 0;
@@ -44,7 +44,7 @@ static const char *find_bracket_end(const char *p)
 /* Returns the length of an expression after all repetitions are expanded, as the C library does without a limit. */
 static double expanded_length(const char *p)
 {
-	double sum[MAX_PATTERN + 1] = {0}; /* length so far of each open group */
+	double sum[MAX_PATTERN + 1] = {0}; /* expanded length so far of each open group */
 	int depth = 0;
 	while (*p) {
 		double atom = 1;
@@ -67,7 +67,7 @@ static double expanded_length(const char *p)
 /* Returns a construct with exponential time or memory in the C library, for a message; NULL: the expression has no such construct. */
 static const char *find_costly_construct(const char *begin)
 {
-	bool repeated = false; /* a repetition ends before p */
+	bool repeated = false; /* a repetition operator ends at p */
 	for (const char *p = begin; *p; p = *p == '[' ? find_bracket_end(p) : p + 1 + (p[0] == '\\' && p[1])) {
 		if (repeated && strchr("*+?{", *p))
 			return "repetition of a repetition, such as a**";
@@ -88,7 +88,7 @@ static enum gt_code compile_pattern(const struct gt_dataset_spec *spec, regex_t 
 {
 	char why[200];
 	if (strlen(spec->pattern) > MAX_PATTERN || expanded_length(spec->pattern) > MAX_PARTS)
-		return gt_fail(err, GT_ECONFIG, "data.pattern: expected at most %d characters, and %d when repetitions are written out, got "
+		return gt_fail(err, GT_ECONFIG, "data.pattern: expected at most %d characters, and at most %d with repetitions expanded, got "
 		               "\"%.200s\"", MAX_PATTERN, MAX_PARTS, spec->pattern);
 	if (find_costly_construct(spec->pattern))
 		return gt_fail(err, GT_ECONFIG, "data.pattern: expected no %s, got \"%.200s\"", find_costly_construct(spec->pattern),

@@ -29,7 +29,7 @@ static enum gt_code prepare_images(struct reading *r, int64_t n, int64_t h, int6
 	r->n = n;
 	r->scaled = h != j->h || w != j->w;
 	if (!gt_product4(n, j->c, j->h, j->w, &bytes) || bytes > GT_DEFAULT_MAX_BYTES)
-		return gt_fail(err, GT_ECONFIG, "%lld images of [%d, %lld, %lld] are too large", (long long)n, j->c, (long long)j->h,
+		return gt_fail(err, GT_ECONFIG, "%lld images of [%d, %lld, %lld] need too much memory", (long long)n, j->c, (long long)j->h,
 		               (long long)j->w);
 	r->out = malloc(bytes);
 	return r->out ? GT_OK : gt_fail_memory(err, bytes);
@@ -104,7 +104,7 @@ static enum gt_code read_listed(struct reading *r, const char *path, struct gt_n
 		gt_numpy_images_find(f, GT_TEST, &m);
 	if (!m.images)
 		return gt_fail(err, GT_EDATA, "%s: expected images in an array named x, images, x_test or test_images, got none", r->f.shown);
-	m.labels = NULL; /* a prediction needs none */
+	m.labels = NULL; /* a prediction needs no labels */
 	GT_TRY(gt_numpy_images_check(r->f.shown, &m, err));
 	struct raw_images from = {.n = m.n, .c = m.c, .h = m.h, .w = m.w, .channels_last = m.channels_last};
 	GT_TRY(prepare_array(r, &from, r->f.shown, err));
@@ -113,7 +113,7 @@ static enum gt_code read_listed(struct reading *r, const char *path, struct gt_n
 	return make_images(r, &from, err);
 }
 
-/* Reads the first `cap` images of a .npy file, or of the test split or the only images of an .npz file. */
+/* Reads the first `cap` images of a .npy file, or of an .npz file's test split or only images. */
 static enum gt_code read_numpy(struct reading *r, const char *path, struct gt_err *err)
 {
 	struct gt_numpy *f = malloc(sizeof *f);
@@ -186,7 +186,7 @@ enum gt_code gt_image_decode(const char *name, const uint8_t *bytes, size_t size
 	return end_reading(&r, rc, !list.n, out, scaled);
 }
 
-/* Reads an open file by the kind that its first bytes tell. */
+/* Reads an open file, whose kind its first bytes show. */
 static enum gt_code read_by_kind(struct reading *r, const char *path, struct gt_err *err)
 {
 	uint8_t b[12] = {0};

@@ -19,7 +19,7 @@
 struct gt_sample_mark {
 	uint64_t id;      /* hash of 48 bits */
 	uint64_t content; /* hash of 48 bits; 0: not known */
-	uint32_t label;   /* 24-bit hash of the labels or targets in a list file; 0: the data has no list file */
+	uint32_t label;   /* 24-bit hash of the sample's labels or targets in a list file; 0: there is no list file */
 	int32_t stratum;  /* class of the sample, for a stratified split; 0 if there are no classes */
 };
 

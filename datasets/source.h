@@ -19,7 +19,7 @@
 /* A file of a source. */
 struct gt_source_file {
 	uint64_t name;         /* offset of its path in gt_source.names */
-	uint64_t offset, size; /* archive: location of its content in the archive, in bytes; a file in a folder has both 0 */
+	uint64_t offset, size; /* location of the content in the archive, in bytes; both 0: a file in a folder */
 	int32_t label;         /* index of its class */
 	uint32_t label_hash;   /* gt_sample_mark.label */
 	uint64_t id;           /* gt_sample_mark.id: a hash of the path, unless the format sets another id */
@@ -29,10 +29,10 @@ struct gt_source {
 	char *root;                  /* the folder, or the path of the archive */
 	int fd;                      /* the open folder or archive; -1: closed */
 	bool archive;                /* root is a .tar archive */
-	int64_t n, cap;              /* number of files, and room in file[] */
+	int64_t n, cap;              /* number of files, and number allocated in file[] */
 	struct gt_source_file *file; /* sorted by label, then by path */
 	char *names;                 /* the paths, relative to root, each ended by a NUL */
-	int64_t names_size, names_cap; /* bytes used of names[], and its room */
+	int64_t names_size, names_cap; /* bytes used and allocated of names[] */
 	char left_out[200];            /* folders without files, which are not classes: "a, b and 3 more"; "": none */
 };
 
@@ -56,7 +56,7 @@ static inline const char *gt_source_path(const struct gt_source *s, int64_t i)
 }
 const char *gt_source_name(const struct gt_source *s, int64_t i, char *buf, size_t size);
 
-/* data.limit: keeps at most `limit` files, at equal distances, so that all classes remain; 0: keeps all files. */
+/* Applies data.limit: keeps at most `limit` files at equal distances in the list, so that all classes remain; 0: keeps all files. */
 void gt_source_thin_out(struct gt_source *s, int64_t limit);
 
 /* Returns the bytes of memory of s. */

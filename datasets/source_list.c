@@ -17,7 +17,7 @@ enum { MAX_DEPTH = 32 };
 
 const struct gt_folder_kind gt_folder_images = {"images (.jpg, .jpeg, .png or .webp)", {".jpg", ".jpeg", ".png", ".webp"}};
 const struct gt_folder_kind gt_folder_texts = {"texts (.txt)", {".txt"}};
-const struct gt_folder_kind gt_folder_tables = {"tables (.csv, .tsv, .jsonl, these with .gz, .npy or .npz)",
+const struct gt_folder_kind gt_folder_tables = {"tables (.csv, .tsv or .jsonl, also with .gz, .npy or .npz)",
                                                 {".csv", ".tsv", ".jsonl", ".ndjson", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".ndjson.gz",
                                                  ".npy", ".npz"}};
 
@@ -52,7 +52,7 @@ struct trail {
 
 enum gt_code gt_folder_fail_read(const char *root, const char *path, struct gt_err *err)
 {
-	return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%.400s%s%.300s: cannot read the folder: %s", root, *path ? "/" : "", path,
+	return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%.400s%s%.300s: cannot read the directory: %s", root, *path ? "/" : "", path,
 	               strerror(errno));
 }
 
@@ -110,7 +110,7 @@ static enum gt_code walk_directory(struct gt_source *s, const struct gt_folder_k
 				continue;
 			if ((size_t)snprintf(path + len, PATH_MAX - len, "%s%s", len ? "/" : "", e->d_name) >= PATH_MAX - len) {
 				path[len] = 0;
-				code = gt_fail(err, GT_EDATA, "%.400s/%.300s: a path in this folder has more than %d bytes", s->root, path, PATH_MAX - 1);
+				code = gt_fail(err, GT_EDATA, "%.400s/%.300s: a path in this folder is longer than %d bytes", s->root, path, PATH_MAX - 1);
 				break;
 			}
 			if (e->d_type != DT_REG && gt_folder_is_dir(s->fd, e, path)) /* d_type avoids a call of stat for most files */
@@ -175,7 +175,7 @@ static bool is_path_ignored(const char *path)
 	return false;
 }
 
-/* Keeps only the last of several members with the same path, as tar would; drops members that are not part of the data. */
+/* Keeps only the last of several members with the same path, as tar does when it extracts; drops members that are not part of the data. */
 static void drop_members(struct gt_source *s)
 {
 	int64_t kept = 0;

@@ -1,5 +1,5 @@
-/* Writes generated files in the format of a dataset, for a smoke test on a machine without the dataset. The readers of tables and texts
- * then run as with real files. The content depends only on the arguments.
+/* Generates files in the format of a dataset, for a smoke test on a machine without the dataset. The readers of tables and texts read them
+ * like real files. The content depends only on the arguments.
  *
  *     DIR/rows.csv              a header, and rows with a value in every column: gt_stand_in_table
  *     DIR/train/class0/0.txt    texts of 3 to 60 generated words in class folders: gt_stand_in_texts

@@ -1,10 +1,10 @@
 /* Images made from the seed: every class has a smooth random pattern; a sample is the pattern of its class plus noise. A linear model can
- * separate the classes with a few samples of each class. The data is the same on every machine, because only integers are used. Fields are
- * made in the same way: each class has a value from -1 to 1, or a code from 0 to 7, in each column. A sample has the value plus noise, or
- * the code with probability 3/4. Token sequences have 1 to width ids from 1 to 8, mostly repetitions of four ids of the class; "lengths" is
- * their length. model.inputs.vocabulary sets another upper limit of codes or tokens. Draws: GT_RNG_SYNTH, stream 0: samples (split, sample,
- * element / 4, 0) and labels (split, sample, 0, 1); stream 1: patterns; stream 2 + k: field k, (split, sample, column, 0) and its classes
- * (class, column, 0, 1). */
+ * separate the classes with a few samples of each class. The data is the same on every machine, because all arithmetic uses integers.
+ * Fields are made in the same way: each class has a value from -1 to 1, or a code from 0 to 7, in each column. A sample has the value plus
+ * noise, or the code with probability 3/4. A token sequence has 1 to width ids from 1 to 8, mostly four ids of the class, repeated; the
+ * field "lengths" has the sequence lengths. model.inputs.vocabulary sets another upper limit of codes or tokens. Draws: GT_RNG_SYNTH,
+ * stream 0: samples (split, sample, element / 4, 0) and labels (split, sample, 0, 1); stream 1: patterns; stream 2 + k: field k, (split,
+ * sample, column, 0) and its classes (class, column, 0, 1). */
 #include "base/arena.h"
 #include "base/philox.h"
 #include "format.h"
@@ -94,7 +94,7 @@ static enum gt_code make_field(const struct gt_dataset_spec *spec, uint32_t spli
 }
 
 /* Creates field k of all samples: sequences of 1 to width tokens. A token is 1 + a code; id 0 is for padding. Draws: lengths (split,
- * sample, 0, 2), tokens and those of the classes as for other fields. */
+ * sample, 0, 2), tokens, and the tokens of the classes, as for other fields. */
 static enum gt_code make_sequences(const struct gt_dataset_spec *spec, uint32_t split, int k, struct gt_dataset *d, struct gt_err *err)
 {
 	struct gt_field *f = &d->field[k];
@@ -163,9 +163,9 @@ static enum gt_code make_split(const struct gt_dataset_spec *spec, enum gt_split
 	for (int i = 0; i < spec->nwanted; i++) {
 		const struct gt_field *f = &spec->wanted[i];
 		if (!f->width && strcmp(f->name, "lengths"))
-			return gt_fail(err, GT_ECONFIG, "model.inputs: expected a shape of \"%.64s\", which synthetic data needs, got none", f->name);
+			return gt_fail(err, GT_ECONFIG, "model.inputs: expected a shape for \"%.64s\" in synthetic data, got none", f->name);
 		if (f->width > 65536 || out->n > (int64_t)(spec->max_bytes / 4) / (f->width + 1))
-			return gt_fail(err, GT_ECONFIG, "model.inputs: %lld samples of %lld numbers are more than the %zu bytes allowed",
+			return gt_fail(err, GT_ECONFIG, "model.inputs: %lld samples of %lld values need more than the %zu bytes allowed",
 			               (long long)out->n, (long long)f->width, spec->max_bytes);
 		out->field[out->nfields] = *f;
 		if (f->ncodes && !f->codes[0])
@@ -175,11 +175,11 @@ static enum gt_code make_split(const struct gt_dataset_spec *spec, enum gt_split
 	if (!spec->shape[0] && spec->nwanted)
 		out->h = out->w = 0;
 	else if (out->c < 1 || out->h < 1 || out->w < 1)
-		return gt_fail(err, GT_ECONFIG, "model.input: expected three numbers from 1 for synthetic data, got [%lld, %lld, %lld]",
+		return gt_fail(err, GT_ECONFIG, "model.input: expected three sizes of at least 1 for synthetic data, got [%lld, %lld, %lld]",
 		               (long long)out->c, (long long)out->h, (long long)out->w);
 	if (!gt_product4(1, out->c, out->h, out->w, &bytes) || bytes > INT32_MAX || !gt_product4(out->n, out->c, out->h, out->w, &all) ||
 	    !gt_product4(out->classes, out->c, out->h, out->w, &patterns) || all > spec->max_bytes || patterns > spec->max_bytes)
-		return gt_fail(err, GT_ECONFIG, "data.%s: %lld images of [%lld, %lld, %lld] are more than the %zu bytes allowed",
+		return gt_fail(err, GT_ECONFIG, "data.%s: %lld images of [%lld, %lld, %lld] need more than the %zu bytes allowed",
 		               split == GT_TEST ? "samples_test" : "samples", (long long)out->n, (long long)out->c, (long long)out->h,
 		               (long long)out->w, spec->max_bytes);
 	if (headers_only)

@@ -40,8 +40,8 @@ static enum gt_code set_content_marks(const struct gt_fitted *l, struct gt_datas
 	return gt_table_marks(d->raw, &l->table, d->mark, err);
 }
 
-/* Reads files into out->raw, with the columns of facts, or of the spec if facts is NULL. set: the split, or GT_SPLITS, in the list of
- * skipped rows and cells. */
+/* Reads files into out->raw, with the columns of facts, or of the spec if facts is NULL. set: identifies the table in the list of skipped
+ * rows and cells; the split, or GT_SPLITS. */
 static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *path, int n, const struct gt_table_facts *facts, bool targets,
                              int set, struct gt_dataset *out, struct gt_err *err)
 {
@@ -122,16 +122,15 @@ static enum gt_code describe_fields(const struct gt_dataset_spec *spec, const st
 	return set_class_names(spec, f, out, err);
 }
 
-/* Fails if the columns of a training table differ from the facts, because a checkpoint's data file has changed. */
+/* Fails if the columns of a training table differ from the facts: the data has changed since the checkpoint. */
 static enum gt_code check_columns(const struct gt_data_table *t, const struct gt_table_facts *f, struct gt_err *err)
 {
 	char shown[2][GT_CELL_SHOWN];
 	if (t->ncolumns != f->ncolumns)
-		return gt_fail(err, GT_EDATA, "%.400s: expected %d columns, from which the model learned, got %d", t->path[0], f->ncolumns,
-		               t->ncolumns);
+		return gt_fail(err, GT_EDATA, "%.400s: expected %d columns, as in the training data, got %d", t->path[0], f->ncolumns, t->ncolumns);
 	for (int k = 0; k < t->ncolumns; k++)
 		if (strcmp(t->column[k].name, f->column[k].name))
-			return gt_fail(err, GT_EDATA, "%.400s: expected column %d to be \"%s\", from which the model learned, got \"%s\"", t->path[0],
+			return gt_fail(err, GT_EDATA, "%.400s: expected column %d to be \"%s\", as in the training data, got \"%s\"", t->path[0],
 			               k + 1, gt_cell_shown(f->column[k].name, shown[0]), gt_cell_shown(t->column[k].name, shown[1]));
 	return GT_OK;
 }

@@ -8,7 +8,7 @@ enum { BLOCK = 512, MAX_PAX = 1 << 20 };
 /* Offsets of the fields in a header block of POSIX.1-1988 ustar. */
 enum { NAME = 0, SIZE = 124, CHECKSUM = 148, TYPE = 156, MAGIC = 257, PREFIX = 345 };
 
-/* Facts about the next member from 'L' and 'x' headers. The reader holds the path; "": use the path in the member's own header. */
+/* Facts about the next member from 'L' and 'x' headers. Their path is in the reader; "": use the path in the member's own header. */
 struct announced {
 	uint64_t size; /* UINT64_MAX: use the size in the member's own header */
 	bool sparse;
@@ -24,7 +24,7 @@ static enum gt_code read_content(const struct gt_tar_reader *t, void *buf, size_
 {
 	size_t got;
 	GT_TRY(t->read(t->user, t->at + BLOCK, buf, n, &got, err));
-	return got == n ? GT_OK : refuse_damaged(t, "it ends inside a member", err);
+	return got == n ? GT_OK : refuse_damaged(t, "the archive ends inside a member", err);
 }
 
 /* Parses a number: octal digits ended by a space or NUL, or GNU's big-endian binary form, whose first byte is 0x80. */
@@ -101,7 +101,7 @@ static enum gt_code read_pax(struct gt_tar_reader *t, uint64_t size, struct anno
 				strcpy(t->path, value);
 		} else if (!strcmp(key, "size")) {
 			if (!parse_decimal(value, len, &next->size))
-				code = refuse_damaged(t, "a size that is no number of bytes", err);
+				code = refuse_damaged(t, "a size that is not a number", err);
 		} else if (!strncmp(key, "GNU.sparse.", 11)) {
 			next->sparse = true;
 		}
@@ -177,7 +177,7 @@ enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, str
 		if (!got || (got == BLOCK && !*h && !memcmp(h, h + 1, BLOCK - 1)) /* all bytes are 0 */)
 			return GT_OK;
 		if (got < BLOCK)
-			return refuse_damaged(t, "it ends inside a member", err);
+			return refuse_damaged(t, "the archive ends inside a member", err);
 		if (!checksum_is_right(h) || !parse_number(h + SIZE, 12, &size))
 			return t->headers ? refuse_damaged(t, "a header with a wrong checksum", err)
 			                  : gt_fail(err, GT_EDATA, "%s: expected a tar archive", t->name);
@@ -185,7 +185,7 @@ enum gt_code gt_tar_next(struct gt_tar_reader *t, struct gt_tar_member *out, str
 		bool extends = type == 'x' || type == 'g' || type == 'L' || type == 'K';
 		if (!extends && next.size != UINT64_MAX)
 			size = next.size;
-		if (type == '1' || type == '2' || type == '5') /* links and folders have no content, whatever size is in their header */
+		if (type == '1' || type == '2' || type == '5') /* links and folders have no content; the size in their header is ignored */
 			size = 0;
 		if (t->bytes - t->at < BLOCK || size > t->bytes - t->at - BLOCK)
 			return refuse_damaged(t, "a member is longer than the rest of the archive", err);

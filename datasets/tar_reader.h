@@ -27,7 +27,7 @@ struct gt_tar_reader {
 	uint64_t bytes;         /* size of the archive in bytes; UINT64_MAX: not known */
 	gt_tar_read *read;
 	void *user;
-	uint64_t at;            /* offset of the next header; initially 0, like all members below, which only gt_tar_next uses */
+	uint64_t at;            /* offset of the next header. This field and those below are initially 0, and only gt_tar_next uses them */
 	uint64_t headers;       /* number of headers so far */
 	char path[GT_TAR_PATH];
 };

@@ -68,11 +68,11 @@ enum gt_code gt_tar_end(struct gt_tar_writer *w, struct gt_err *err)
 	char h[BLOCK], path[sizeof w->path + 1];
 	uint64_t size = w->bytes - w->header - BLOCK;
 	if (size >> 3 * SIZE_DIGITS)
-		return gt_fail(err, GT_EIO, "%s: expected members of less than 8 GiB, got a longer one", w->name);
+		return gt_fail(err, GT_EIO, "%s: expected members of less than 8 GiB, got a longer member", w->name);
 	GT_TRY(pad_block(w, err));
 	snprintf(path, sizeof path, "%.*s", (int)sizeof w->path, w->path);
 	fill_header(h, path, w->type, size);
-	ssize_t n = pwrite(w->fd, h, BLOCK, (off_t)w->header); /* overwrites a block of this file, so it is not interrupted halfway */
+	ssize_t n = pwrite(w->fd, h, BLOCK, (off_t)w->header); /* overwrites a block of a regular file, so it cannot be interrupted halfway */
 	return n == BLOCK ? GT_OK : gt_fail(err, GT_EIO, "%s: cannot write: %s", w->name, strerror(errno));
 }
 

@@ -16,8 +16,8 @@
 
 struct gt_tar_writer {
 	const char *name;  /* the archive's path, for messages */
-	int fd;            /* open for writing, at its begin */
-	uint64_t bytes;    /* size of the archive so far; initially 0, like the members below, which only these functions use */
+	int fd;            /* open for writing, at offset 0 */
+	uint64_t bytes;    /* size of the archive so far. This field and those below are initially 0, and only these functions use them */
 	uint64_t header;   /* offset of the current member's header */
 	char path[100], type;
 };

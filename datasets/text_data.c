@@ -18,7 +18,7 @@ static enum gt_code reject_other_formats(const char *name, const char *text, siz
 		               "example with: tail -c +4 FILE >vocab.txt", name);
 	size_t blank = strspn(text, " \t\r\n");
 	if (text[blank] == '{' && strpbrk(text + blank + 1, "\"}"))
-		return gt_fail(err, GT_EDATA, "%.400s: expected a vocab.txt with one token a line, got JSON, as in a tokenizer.json; write its "
+		return gt_fail(err, GT_EDATA, "%.400s: expected a vocab.txt with one token per line, got JSON, as in a tokenizer.json; extract its "
 		               "tokens with: jq -r '.model.vocab | to_entries | sort_by(.value) | .[].key' tokenizer.json >vocab.txt", name);
 	return GT_OK;
 }
@@ -34,8 +34,8 @@ static enum gt_code check_tokens(const char *name, const struct gt_vocab *v, str
 		const char *token = gt_vocab_token(v, i, &n);
 		int32_t last = gt_words_find(&v->words, token, n);
 		if (last != i)
-			return gt_fail(err, GT_EDATA, "%.400s:%d: expected a new token, got \"%.*s\", that of line %d, again; rename one of them, for "
-			               "example to [unused0]", name, last + 1, (int)(n > 60 ? 60 : n), token, i + 1);
+			return gt_fail(err, GT_EDATA, "%.400s:%d: expected a new token, got \"%.*s\", the token of line %d, again; rename one of the "
+			               "two, for example to [unused0]", name, last + 1, (int)(n > 60 ? 60 : n), token, i + 1);
 	}
 	return GT_OK;
 }
@@ -45,7 +45,7 @@ static enum gt_code read_vocab(const struct gt_text_spec *spec, struct gt_vocab 
 	char *text;
 	size_t n;
 	if (!*spec->vocab)
-		return gt_fail(err, GT_ECONFIG, "data.vocab: expected the vocab.txt of a model with data.tokenizer = \"wordpiece\", got nothing");
+		return gt_fail(err, GT_ECONFIG, "data.vocab: expected a model's vocab.txt, because data.tokenizer = \"wordpiece\", got no file");
 	GT_TRY(gt_file_read(spec->vocab, MAX_VOCAB, &text, &n, err));
 	enum gt_code code = reject_other_formats(spec->vocab, text, n, err);
 	if (code == GT_OK)
@@ -67,7 +67,7 @@ static enum gt_code count_ids(const struct gt_text_spec *spec, const struct gt_v
 	GT_TRY(gt_tokenizer_init(&t, (enum gt_tokenizer_kind)spec->tokenizer, vocab, err));
 	*ids = t.size + (spec->ngrams > 1 ? spec->hash_buckets : 0);
 	if (*ids >= INT32_MAX)
-		return gt_fail(err, GT_ECONFIG, "data.hash_buckets: expected fewer than %d ids together with the %d of the vocabulary, got %lld",
+		return gt_fail(err, GT_ECONFIG, "data.hash_buckets: expected fewer than %d ids in total, with %d of the vocabulary, got %lld",
 		               INT32_MAX, t.size, (long long)*ids);
 	return GT_OK;
 }
@@ -92,7 +92,7 @@ static enum gt_code build_vocab(const struct gt_texts *t, const struct gt_text_s
 	gt_vocab_counter_close(c);
 	if (code == GT_OK && (size_t)(*out)->words.offset[(*out)->words.n] > MAX_VOCAB)
 		code = gt_fail(err, GT_EDATA, "data.max_vocab: expected a vocabulary of at most %d MiB, which a checkpoint can store, got %zu; "
-		               "write a smaller number", (int)(MAX_VOCAB >> 20), (size_t)(*out)->words.offset[(*out)->words.n] >> 20);
+		               "write a smaller value", (int)(MAX_VOCAB >> 20), (size_t)(*out)->words.offset[(*out)->words.n] >> 20);
 	return code;
 }
 
@@ -241,7 +241,7 @@ enum gt_code gt_text_json_get(const struct gt_json_value *v, const char *path, s
 	if (gt_vocab_parse("vocabulary", text, strlen(text), k, &out->vocab, err) != GT_OK)
 		return gt_fail_prefix(err, "%s", path);
 	if (out->ids < out->vocab->words.n)
-		return gt_fail(err, GT_EDATA, "%s: expected \"ids\" to be at least the %d tokens of \"vocabulary\", got %lld", path,
+		return gt_fail(err, GT_EDATA, "%s: expected \"ids\" to be at least %d, the number of tokens in \"vocabulary\", got %lld", path,
 		               out->vocab->words.n, (long long)out->ids);
 	return GT_OK;
 }

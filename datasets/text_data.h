@@ -6,8 +6,8 @@
  *     GT_TRY(gt_texts_fields(&t, &spec, facts.vocab, name_of, files, &tokens, &lengths, &counts, err));
  *     gt_texts_free(&t);
  *
- * With n-grams, the sequence of a text has its tokens and then its hashed n-grams (datasets/text/tokenizer.h), whose ids follow those of
- * the vocabulary. */
+ * With n-grams, the sequence of a text has its tokens and then its hashed n-grams (datasets/text/tokenizer.h), whose ids follow the
+ * vocabulary's ids. */
 #ifndef GT_DATASETS_TEXT_DATA_H
 #define GT_DATASETS_TEXT_DATA_H
 
@@ -26,7 +26,7 @@ typedef const char *gt_text_name(const void *user, int64_t i, char *buf, size_t 
 enum gt_code gt_texts_fit(const struct gt_texts *t, const struct gt_text_spec *spec, const int64_t *row, int64_t nrows,
                           struct gt_text_facts *out, struct gt_err *err);
 
-/* Sets the names, types and widths of the fields. tokens->codes points to facts->ids. GT_ECONFIG: the keys of the spec do not fit the
+/* Sets the names, types and widths of the fields. tokens->codes points to facts->ids. GT_ECONFIG: the keys of the spec contradict the
  * facts. */
 enum gt_code gt_texts_describe(const struct gt_text_spec *spec, const struct gt_text_facts *facts, struct gt_field *tokens,
                                struct gt_field *lengths, struct gt_err *err);

@@ -73,7 +73,7 @@ static enum gt_code read_texts(const struct gt_dataset_spec *spec, enum gt_split
 			continue;
 		}
 		if (code == GT_EDATA)
-			gt_fail(err, code, "%.800s; to leave out such files, write data.on_error = \"skip\"", why.msg);
+			gt_fail(err, code, "%.800s; to skip such files, write data.on_error = \"skip\"", why.msg);
 		else if (code != GT_OK && err)
 			*err = why;
 		if (code == GT_OK)
@@ -153,7 +153,7 @@ static enum gt_code convert_texts(const struct gt_dataset_spec *spec, const stru
 	struct raw *raw = d->raw;
 	for (int64_t i = 0; targets && (i < raw->classes.n || i < l->text.nclasses); i++)
 		if (i >= raw->classes.n || i >= l->text.nclasses || strcmp(raw->classes.v[i], l->text.class[i]))
-			return gt_fail(err, GT_EDATA, "%.300s: expected class %lld to be \"%.100s\", with which the model was trained, got \"%.100s\"",
+			return gt_fail(err, GT_EDATA, "%.300s: expected class %lld to be \"%.100s\", as in the training data, got \"%.100s\"",
 			               raw->files->root, (long long)i, i < l->text.nclasses ? l->text.class[i] : "",
 			               i < raw->classes.n ? raw->classes.v[i] : "");
 	GT_TRY(describe_fields(spec, l, d, err));
@@ -191,8 +191,8 @@ static enum gt_code read_inputs(const struct gt_dataset_spec *spec, const char *
 	char *text;
 	size_t n;
 	if (gt_folder_wants(&gt_folder_tables, path))
-		return gt_fail(err, GT_EDATA, "%.400s: expected a text, because the model has learned from files of one text each, got the name of "
-		               "a table; write each text to a file of its own (.txt), or train with data.format = \"csv\"", path);
+		return gt_fail(err, GT_EDATA, "%.400s: expected a text file, because the model was trained on one file per text, got the name of a "
+		               "table; write each text to a separate file (.txt), or train with data.format = \"csv\"", path);
 	GT_TRY(gt_file_read(path, GT_SOURCE_MAX_FILE, &text, &n, err));
 	enum gt_code code = convert_one_text(spec, path, text, n, out, err);
 	free(text);

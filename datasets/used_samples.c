@@ -51,7 +51,7 @@ static void sort_marks(struct gt_sample_mark *mark, int64_t n)
 		qsort(mark, (size_t)n, sizeof *mark, by_id);
 }
 
-/* Creates a sorted array of the contents in a and b; b NULL: only in a. */
+/* Creates a sorted array of the content hashes in a and b; b NULL: only in a. */
 static enum gt_code collect_contents(const struct gt_sample_list *a, const struct gt_sample_list *b, uint64_t **out, int64_t *n,
                                      struct gt_err *err)
 {

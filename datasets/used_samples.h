@@ -21,8 +21,8 @@ struct gt_sample_list {
 
 struct gt_used_samples {
 	bool by_number;  /* the samples were split by index, as in early versions */
-	bool changed;    /* the run was resumed with other samples, data.valid or seed: the split comes from the lists, and the fitted facts
-	                    come from earlier samples */
+	bool changed;    /* the run was resumed with other samples, data.valid or seed: the lists determine the split, and the facts were fitted
+	                    to earlier samples */
 	bool listed;     /* the lists are complete; false: there were too many samples for a checkpoint, and the lists are empty */
 	struct gt_sample_list list[GT_SPLITS]; /* the samples of each split that the run read */
 	struct gt_sample_list past;            /* trained samples that were missing from the data when the run was last resumed */
@@ -33,7 +33,7 @@ struct gt_used_samples {
 enum gt_code gt_used_add(struct gt_sample_list *l, const struct gt_sample_mark *mark, int64_t n, struct gt_err *err);
 /* Sorts the lists, after which the functions below may be called. */
 enum gt_code gt_used_index(struct gt_used_samples *u, struct gt_err *err);
-void gt_used_free(struct gt_used_samples *u); /* leaves no samples */
+void gt_used_free(struct gt_used_samples *u); /* frees all samples */
 
 /* Returns the first sample of a list with this id; NULL: no sample has the id. */
 const struct gt_sample_mark *gt_used_find(const struct gt_sample_list *l, uint64_t id);

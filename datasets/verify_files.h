@@ -11,10 +11,10 @@
 
 struct gt_verified {
 	int64_t n, bad;  /* number of files, and of unreadable files */
-	char **why;      /* [n] the reason, which names the file; NULL: the file is right */
+	char **why;      /* [n] the reason, which names the file; NULL: the file can be decoded */
 	struct gt_image_shape {
 		int32_t h, w, c;
-	} *shape;        /* [n] of the images that can be read: upright, in pixels, with 1 or 3 channels */
+	} *shape;        /* [n] size of each readable image: upright, in pixels, with 1 or 3 channels */
 };
 
 /* Reads the header of every image or, if `whole`, decodes every image. The result does not depend on the number of threads. On failure *out

@@ -32,7 +32,7 @@ struct gt_conf; /* a loaded, checked config (conf/conf.h) */
  * gt_conf_free. */
 enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err);
 /* Loads a config like gt_conf_load. If it returns GT_ECONFIG, `errors` has all errors of the config, sorted by line, and err the first
- * one. */
+ * error. */
 enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nsets, struct gt_problems *errors, struct gt_conf **out,
                               struct gt_err *err);
 /* Loads a config like gt_conf_load_all, from the beginning of an open file. Names of files in it are relative to the working directory.
@@ -47,7 +47,7 @@ void gt_conf_free(struct gt_conf *c);
 int gt_conf_world(const struct gt_conf *c);
 
 /* Finds a directory for a new run: `out` or, if it is NULL, the config's checkpoint.dir; if that exists, the first of DIR-2, DIR-3, ...
- * that does not. GT_EUSAGE: several processes would choose directories: nnodes > 1, or another program started this rank. */
+ * that does not exist. GT_EUSAGE: several processes would choose directories: nnodes > 1, or another program started this rank. */
 enum gt_code gt_run_new_dir(const struct gt_conf *c, const char *out, int nnodes, struct gt_arena *a, const char **dir, struct gt_err *err);
 
 /* ---- configs that come with gtrain ------------------------------------------------------------------------------------------ */
@@ -67,7 +67,7 @@ enum gt_code gt_bundled_find(struct gt_arena *a, const char *name, const char **
 void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user);
 /* Calls fn for every layer type, then for every word that is a value of another key. */
 void gt_schema_words(void (*fn)(void *user, const struct gt_schema_word *word), void *user);
-/* Copies the description of a key without those of its words into buf, or that of one word, "" if it has none. Both return buf. */
+/* Copies the description of a key without its words, or the description of one word ("": none), into buf. Both return buf. */
 const char *gt_schema_about(const struct gt_schema_key *key, char *buf, size_t size);
 const char *gt_schema_word_text(const struct gt_schema_key *key, const char *word, char *buf, size_t size);
 
@@ -77,8 +77,8 @@ enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_
 	GT_EV_EPOCH, /* an epoch of training is complete; its evaluations, if any, follow */
 	GT_EV_PHASE, /* progress of an evaluation or of a save, in text and share; never a line of metrics.jsonl */
 	GT_EV_PRETRAINED, /* a new run has loaded weights from a file (model.pretrained) */
-	GT_EV_COMPLETE, /* a resume of a run that is already complete; text says so and how to prolong it. There are no other events then */
-	GT_EV_DETAIL /* one of the rows or cells that the next warning counts; never a line of metrics.jsonl */ };
+	GT_EV_COMPLETE, /* a resume of a run that is already complete; text says so, and how to train longer. No other events follow */
+	GT_EV_DETAIL /* a row or cell that the next warning counts; never a line of metrics.jsonl */ };
 
 struct gt_run_result {
 	double seconds;       /* duration of training in seconds, summed over all resumes */
@@ -115,7 +115,7 @@ struct gt_event {
 	int64_t step, steps;   /* optimizer steps done; optimizer steps of the whole run */
 	int64_t epoch, epochs; /* epoch of the last step done, from 1 (0: no step is done); epochs of the run (0: train.steps is set) */
 	double loss, lr;       /* TRAIN: loss: mean loss of the batch; lr: learning rate */
-	double acc, top5;      /* TRAIN: scores of the batch, as in struct gt_scores; NAN if no sample counts */
+	double acc, top5;      /* TRAIN: scores of the batch, as in struct gt_scores; NAN if all samples are ignored */
 	struct gt_scores scores; /* EVAL: scores of the evaluation; EPOCH: scores on the training batches of the epoch */
 	const struct gt_run_result *result; /* END: results of the run */
 	const struct gt_pretrained_report *pretrained; /* PRETRAINED: what was loaded; text is gt_pretrained_text of it */
@@ -132,8 +132,8 @@ struct gt_event {
 	 * checkpoint. END: how the run ended: "ok", "signal", ... PHASE: what is in progress: "evaluating" (the field split names the split)
 	 * or "saving a checkpoint". */
 	const char *text;
-	/* The line of metrics.jsonl that this event wrote. NULL: it wrote none; every step is a TRAIN event, but not every step writes a
-	 * line. */
+	/* The line of metrics.jsonl that this event wrote. NULL: the event wrote no line; every step is a TRAIN event, but not every step
+	 * writes a line. */
 	const char *json;
 };
 typedef void (*gt_observer)(void *user, const struct gt_event *ev);
@@ -147,7 +147,7 @@ struct gt_run_opts {
 	                          in a rank of a smoke test: write the comparison to operations-RANK.jsonl. NULL: do not compare */
 	const char *init;      /* safetensors file with the initial weights; NULL: none */
 	bool dry;              /* make all checks that a run makes before its first step, then end; create or change no file */
-	const char *predictions; /* gt_eval: rank 0 writes the prediction and the loss of each sample to this CSV file; NULL: it does not */
+	const char *predictions; /* gt_eval: rank 0 writes the prediction and the loss of each sample to this CSV file; NULL: no file */
 	int mistakes;          /* gt_eval with a report: number of the worst predictions to return with their samples; 0: none */
 	double time_limit_s;   /* save a checkpoint and end after this number of seconds; 0: no limit */
 	int nproc;             /* number of ranks on each host; 0: the config decides */
@@ -195,10 +195,10 @@ struct gt_smoke {
 	int64_t batch, config_batch, samples; /* batch size in the test, and in the config; maximum number of samples of each split in the
 	                                         test, 0: all */
 	int64_t steps, saved;    /* number of steps of the uninterrupted run; step from which the resumed run continues */
-	const char *data;        /* where the data was found, or what replaces it */
+	const char *data;        /* location of the data, or a description of its replacement */
 	bool synthetic;          /* the data is generated from the seed, because the config's data was not found */
 	const char *why;         /* if synthetic is set: why the config's data was not found */
-	const char *weights;     /* why the run uses initial weights although the config has model.pretrained; NULL: it does not */
+	const char *weights;     /* why the run uses initial weights although the config has model.pretrained; NULL: not the case */
 	const char *start;       /* "train": the first line of the run, with parameters, device and ranks */
 	double first_loss, last_loss; /* "train": loss of the first and of the last step */
 	char split[16];          /* "evaluate": the last split that was evaluated */

@@ -1,5 +1,5 @@
-/* A part of the public interface of the engine (gtrain.h): charts, described without regard to how they are shown. cli/ shows a chart on
- * the terminal; gt_chart_write draws it as a file.
+/* A part of the public interface of the engine (gtrain.h): charts, described independently of their output. cli/ shows a chart on the
+ * terminal; gt_chart_write draws it as a file.
  *
  *     struct gt_chart *chart;
  *     GT_TRY(gt_run_chart(curves, n, &spec, arena, &chart, err));
@@ -22,7 +22,7 @@ struct gt_run_curves;
 enum gt_chart_dash { GT_DASH_SOLID, GT_DASH_LONG, GT_DASH_DOTTED };
 
 struct gt_chart_line {
-	const char *name;    /* for readers of the file that show it at the line, such as "runs/fast, valid" */
+	const char *name;    /* name of the line in the file, such as "runs/fast, valid", which viewers may show */
 	const double *x, *y; /* [n] x ascending; NAN in y: the line is interrupted. Values <= 0 are not drawn on a logarithmic axis */
 	int n;
 	int color;           /* 0 ... GT_CHART_COLORS - 1 */
@@ -42,7 +42,7 @@ struct gt_chart_panel { /* a coordinate system */
 	const char *title;
 	const char *score;   /* word of the score in a config, or "lr" */
 	bool log_y;
-	double low, high;    /* range of y; NAN: that of the lines */
+	double low, high;    /* range of y; NAN: the range of the lines' values */
 	struct gt_chart_line *line; /* [nlines] */
 	int nlines;
 	const struct gt_chart_mark *mark; /* [nmarks] */
@@ -53,7 +53,7 @@ struct gt_chart_key { /* a row of the legend */
 	const char *text;
 	int color;           /* -1: the colour of texts, for a key that explains a dash */
 	enum gt_chart_dash dash;
-	char letter;         /* stands for the colour where there is none, or where several keys have it; 0: the key has no colour */
+	char letter;         /* used if there are no colours, or if several keys have the same colour; 0: the key has no colour */
 };
 
 struct gt_chart {
@@ -64,10 +64,10 @@ struct gt_chart {
 	int npanels;
 	const struct gt_chart_key *key; /* [nkeys] the legend */
 	int nkeys;
-	double width;        /* of a file, in pixels; 0: as wide as its columns of panels need */
+	double width;        /* width of a file in pixels; 0: as wide as the columns of panels need */
 };
 
-/* Writes a chart as the format of the file's ending says: .svg or .png. Replaces the file atomically. GT_EUSAGE: another ending.
+/* Writes a chart in the format of the file's ending: .svg or .png. Replaces the file atomically. GT_EUSAGE: another ending.
  * GT_EUNAVAILABLE: the plugin that draws PNG files, or its library, is not installed. */
 enum gt_code gt_chart_write(const struct gt_chart *c, const char *path, struct gt_err *err);
 /* Checks, before the work that gives a chart, what gt_chart_write needs: the ending, the directory and the plugin. option: the name of the
@@ -83,16 +83,16 @@ struct gt_axis {
 	bool log;
 	double tick[GT_AXIS_TICKS]; /* [n] round numbers from low to high */
 	int n;
-	int decimals;        /* of the ticks' labels; -1: as many as a label needs, or a power of ten */
+	int decimals;        /* decimals of the ticks' labels; -1: as many as a label needs, or powers of ten */
 	int digits;          /* most significant digits of such a label */
 };
 /* Sets an axis from low to high, which can be equal, with at most `most` ticks (2 ... GT_AXIS_TICKS); more, if there
  * would be less than two on a linear axis. */
 void gt_axis_set(struct gt_axis *a, double low, double high, bool log, int most);
-double gt_axis_share(const struct gt_axis *a, double value); /* returns where a value is on the axis: 0 at low, 1 at high */
+double gt_axis_share(const struct gt_axis *a, double value); /* returns the position of a value on the axis: 0 at low, 1 at high */
 #define GT_AXIS_LABEL 32
 const char *gt_axis_label(const struct gt_axis *a, double value, char buf[GT_AXIS_LABEL]); /* writes the label of a tick, returns buf */
-/* Where a file has the coordinate system of a panel, in its pixels, and the axes there. */
+/* Position of a panel's coordinate system in a file, in pixels, and its axes. */
 struct gt_chart_box {
 	double x, y, w, h;
 };
@@ -101,22 +101,22 @@ struct gt_chart_frame {
 	struct gt_axis x, y;
 };
 void gt_chart_place(const struct gt_chart *c, int panel, struct gt_chart_frame *out);
-/* Sets the axes of a panel. Their ranges are those of its values; faint lines count without their outliers. */
+/* Sets the axes of a panel. The ranges are those of the panel's values, without the outliers of faint lines. */
 void gt_chart_axes(const struct gt_chart *c, const struct gt_chart_panel *p, int most_x, int most_y, struct gt_axis *x, struct gt_axis *y);
 
 /* ---- runs ------------------------------------------------------------------------------------------------------------------------ */
-enum gt_run_chart_x { GT_X_AUTO, GT_X_STEP, GT_X_EPOCH }; /* AUTO: epochs if those of all runs are known */
+enum gt_run_chart_x { GT_X_AUTO, GT_X_STEP, GT_X_EPOCH }; /* AUTO: epochs if the epochs of all runs are known */
 
 struct gt_run_chart_spec {
 	enum gt_run_chart_x x;
 	bool log;             /* logarithmic axes for scores that fall and for the learning rate */
-	bool smooth;          /* draws moving averages of the training steps, and their values pale */
+	bool smooth;          /* draws moving averages of the training steps, and the values themselves in a pale colour */
 	const char *const *score; /* [nscores] words of the scores to draw: "loss", "lr"; none: all that the runs have */
 	int nscores;
-	bool partial;         /* a score that no run has so far is no error, but left out */
+	bool partial;         /* a score that no run has so far is left out, instead of an error */
 };
 /* Describes the curves of runs: one panel for each score, with the training, validation and test values of each run. Lasts as long as the
- * arena. GT_EUSAGE: a score that does not exist, or that no run has; epochs are asked for, but not known. */
+ * arena. GT_EUSAGE: a score does not exist, or no run has it; or epochs are requested, but not known. */
 enum gt_code gt_run_chart(const struct gt_run_curves *const *runs, int n, const struct gt_run_chart_spec *spec, struct gt_arena *a,
                           struct gt_chart **out, struct gt_err *err);
 

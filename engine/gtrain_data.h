@@ -36,9 +36,9 @@ struct gt_lr_curve {
 	struct gt_lr_point *point;
 	int n;                      /* number of points: at most steps */
 	const char *ended;          /* "range": after all steps; "rise": the smoothed loss rose above 4 times its minimum; "diverged" */
-	struct gt_lr_suggestion suggestion[GT_LR_METHODS]; /* by enum gt_lr_method; the valley is the one to use */
+	struct gt_lr_suggestion suggestion[GT_LR_METHODS]; /* by enum gt_lr_method; use the valley */
 	double *group;              /* [ngroups]: learning rate of each entry of train.groups at the valley; NAN: it is frozen, or no valley */
-	bool *own;                  /* [ngroups]: the entry has its own optimizer, and so its own key for the rate */
+	bool *own;                  /* [ngroups]: the entry has its own optimizer, so it has its own key for the rate */
 	int ngroups;
 	struct gt_arena *arena;
 };
@@ -53,9 +53,9 @@ void gt_lr_curve_free(struct gt_lr_curve *c);
 struct gt_data_check {
 	int64_t samples; /* number of samples of all splits, including unreadable samples */
 	int64_t bad;     /* number of samples that cannot be read */
-	int64_t cells;   /* number of table cells without the required number; with `skips` they count as missing, and their rows are used */
+	int64_t cells;   /* number of table cells without the required number; with `skips` they are missing values of used rows */
 	bool files;      /* the samples are images in files */
-	bool skips;      /* a run skips unreadable samples (data.on_error = "skip"); otherwise the first one ends the run */
+	bool skips;      /* a run skips unreadable samples (data.on_error = "skip"); otherwise the first unreadable sample ends the run */
 };
 /* Reads all samples of a config: texts and tables as a run does; of image files only the headers, or with `whole` all bytes. Calls found
  * for each unreadable sample, with a reason that names it. Unreadable samples are no error: GT_OK. */
@@ -69,7 +69,7 @@ struct gt_init_spec {
 	                               scratch */
 	const char *const *targets; /* [ntargets]: of a CSV file, the columns to predict */
 	int ntargets;
-	const char *out;            /* the file to which the caller writes the config: the paths of data near it become relative to its
+	const char *out;            /* the file to which the caller writes the config: paths of data near this file become relative to its
 	                               folder; NULL: not known, and paths are absolute */
 	void (*warn)(void *user, const char *text); /* receives warnings about skipped data, such as unreadable files; NULL: not called */
 	void *user;
@@ -83,7 +83,7 @@ enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct
  * GT_EUSAGE: nothing has this name; the sentence suggests a similar one. */
 enum gt_code gt_fetch(const char *name, const char *dir, const char *base_url,
                       void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err);
-/* Writes the path of what gt_fetch downloads for this name: the directory of a dataset, or the file of weights. dir: as in gt_fetch. */
+/* Writes the path to which gt_fetch downloads this name: the directory of a dataset, or the file of weights. dir: as in gt_fetch. */
 enum gt_code gt_fetch_path(const char *name, const char *dir, char *buf, size_t size, struct gt_err *err);
 /* Returns name i, from 0, of the datasets and then the weights that gt_fetch can download; NULL after the last one. */
 const char *gt_fetch_name(int i);

@@ -12,8 +12,8 @@
 struct gt_export_spec {
 	const char *ckpt; /* a run directory (selects its best checkpoint, else the latest) or a step-... directory */
 	const char *out;  /* file or directory to write, which appears only when it is complete */
-	bool preprocess;  /* ONNX: images are u8 pixels, values those of the columns of a table; the model normalises them */
-	void (*note)(void *user, const char *text); /* what the user should know of the result; NULL: notes are dropped */
+	bool preprocess;  /* ONNX: inputs are u8 pixels, or the unscaled values of a table's columns; the model normalises them */
+	void (*note)(void *user, const char *text); /* receives notes for the user about the result; NULL: notes are dropped */
 	void *user;
 };
 

@@ -19,12 +19,12 @@ struct gt_arena;
 struct gt_page_spec {
 	const char *run;          /* run directory, or a checkpoint in one */
 	const char *out;          /* the file to write; NULL: report.html in the run directory */
-	/* split to evaluate, as for gt_eval; if that is not possible, nothing is written. NULL: test, or valid if the data has no split test */
+	/* split to evaluate, as for gt_eval; if the evaluation fails, no page is written. NULL: test, or valid if the data has no split test */
 	const char *split;
 	const char *const *sets;  /* [nsets] keys of the config that are set for the evaluation, such as data.root of data that has moved */
 	int nsets;
 	const char *device;       /* device of the evaluation, instead of the config's; NULL: the config decides */
-	void (*warn)(void *user, const char *text); /* receives a sentence for each part that the page lacks; NULL: they are dropped */
+	void (*warn)(void *user, const char *text); /* receives a sentence for each part that the page lacks; NULL: not called */
 	void *user;
 };
 
@@ -39,9 +39,9 @@ struct gt_page {
 	int nmissing;
 };
 
-/* Evaluates the best checkpoint of a run (the newest if none is best) and writes a page with all that the run is: results, curves, scores
- * of the classes, mistakes, layers, config and checkpoints. The page needs neither network nor other files. A part whose data is missing
- * is left out, which the page and `warn` say. Replaces the file atomically. GT_ENOINPUT: there is no run. */
+/* Evaluates the best checkpoint of a run (the newest if none is best) and writes a page about the run: results, curves, scores of the
+ * classes, mistakes, layers, config and checkpoints. The page needs neither network nor other files. A part whose data is missing is left
+ * out; the page and `warn` report it. Replaces the file atomically. GT_ENOINPUT: there is no run. */
 enum gt_code gt_page_write(const struct gt_page_spec *spec, struct gt_arena *a, struct gt_page *out, struct gt_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* A part of the public interface of the engine (gtrain.h): what a run would do, how fast it is, and on which devices.
+/* A part of the public interface of the engine (gtrain.h): reports what a run would do, its speed, and the devices.
  *
  *     struct gt_json j = {0};
  *     struct gt_report *r;
@@ -31,7 +31,7 @@ struct gt_report {
 	int64_t train_samples, valid_samples, test_samples; /* number of samples of each split; -1: not known, because the data was not found */
 	int64_t batch, steps_per_epoch, steps; /* samples of a step over all ranks; steps of an epoch and of the run, 0: not known */
 	int world;                           /* number of ranks */
-	const char *data;                    /* where the data was found, or why it was not */
+	const char *data;                    /* location of the data, or the reason why it was not found */
 	uint64_t reading;                    /* bytes of host memory that a table or texts take while they are read, before training; 0: none */
 	const struct gt_pretrained_report *pretrained; /* what model.pretrained loads; NULL: the config has none, or the file is missing */
 	struct gt_problems warnings;         /* sorted by line; in the report's arena */
@@ -62,14 +62,14 @@ struct gt_bench_row {
 };
 struct gt_bench_rank {
 	int copy, pipe_rank;      /* index of the rank's copy of the model, and index of the rank within this copy */
-	double step_ms, wait_ms;  /* milliseconds of a step; milliseconds of it in communication, including waiting for other ranks */
+	double step_ms, wait_ms;  /* milliseconds of a step; of these, milliseconds in communication, including waiting for other ranks */
 };
 struct gt_bench_stage {      /* times of a pipeline stage for one micro-batch */
 	int pipe_rank;            /* index, within each copy of the model, of the rank that runs the stage */
 	const char *first;        /* name of its first layer */
 	double forward_ms, backward_ms, weights_ms; /* weights_ms: weight gradients, if a zero-bubble schedule computes them separately */
 };
-/* A step in a phase of the run in which other parameters are frozen than in the rest of the run (frozen_until, freeze_after). */
+/* Time of a step in a phase of the run in which other parameters are frozen than in the rest of the run (frozen_until, freeze_after). */
 struct gt_bench_phase {
 	const char *when; /* "in the epochs after 1" */
 	double step_ms, samples_per_s, gflops;

@@ -1,4 +1,4 @@
-/* A part of the public interface of the engine (gtrain.h): samples as the network gets them, or as they are in the data.
+/* A part of the public interface of the engine (gtrain.h): shows samples as the network gets them, or as they are in the data.
  *
  *     struct gt_shown *batch;
  *     GT_TRY(gt_show(conf, &(struct gt_show_spec){.split = "train", .step = 1, .samples = 16}, &batch, err));
@@ -22,8 +22,8 @@ struct gt_show_spec {
 	const char *split; /* "train", "valid" or "test" */
 	bool plain;        /* the samples as they are in the data, before transforms, scaling and tokenizing */
 	int64_t step;      /* first step to show, from 1: an optimizer step of the run or, of another split, a batch of an evaluation */
-	int64_t samples;   /* number of samples; more than a batch has: samples of the following steps, too */
-	bool one_step;     /* no samples of the following steps */
+	int64_t samples;   /* number of samples; if a batch has fewer: samples of the following steps, too */
+	bool one_step;     /* never show samples of the following steps */
 	void (*warn)(void *user, const char *text); /* receives a sentence for each sample that cannot be read and is skipped */
 	void *user;
 };
@@ -59,7 +59,7 @@ struct gt_shown_image {
 struct gt_shown_sample {
 	int64_t index, step; /* index in the dataset; step that the sample belongs to, from 1 */
 	const char *name;    /* path of its file, "FILE:LINE", or "DIR[index]" */
-	bool skipped;        /* the sample cannot be read: the network gets zeros, and the sample does not count */
+	bool skipped;        /* the sample cannot be read: the network gets zeros, and the sample is ignored */
 	struct gt_shown_image image;
 	struct gt_shown_share *share; /* [nshares], the largest first. Several labels of a sample have the share 1 each */
 	int nshares;
@@ -94,9 +94,9 @@ struct gt_shown {
 	struct gt_arena *arena;
 };
 
-/* Reads samples with the loader of a run, as one rank on the CPU; neither the ranks nor the device change what the network gets. Plans and
- * trains nothing. GT_EUSAGE: the run or the split has fewer steps than spec->step. GT_ENOINPUT: the split has no samples. The caller frees
- * *out with gt_shown_free. */
+/* Reads samples with the loader of a run, as one rank on the CPU; the network's input does not depend on ranks and device. Plans and trains
+ * nothing. GT_EUSAGE: the run or the split has fewer steps than spec->step. GT_ENOINPUT: the split has no samples. The caller frees *out
+ * with gt_shown_free. */
 enum gt_code gt_show(const struct gt_conf *c, const struct gt_show_spec *spec, struct gt_shown **out, struct gt_err *err);
 void gt_shown_free(struct gt_shown *b); /* does nothing if b is NULL */
 
@@ -104,7 +104,7 @@ void gt_shown_free(struct gt_shown *b); /* does nothing if b is NULL */
 const char *gt_shown_caption(const struct gt_shown_sample *s, int line, char *buf, size_t size);
 
 /* Scales an image to w x h pixels of RGB, out[3 * w * h]: each pixel is the mean of the area that it covers. Of more than three channels,
- * the first three are used; of two, the first one. */
+ * the first three are used; of two, the first. */
 void gt_shown_scale(const struct gt_shown_image *image, int64_t w, int64_t h, uint8_t *out);
 
 /* GT_EUSAGE: the name does not end in .png. option: for the message, "--out". */

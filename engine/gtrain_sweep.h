@@ -12,8 +12,8 @@
  *     <dir>/logs/3.log       what trial 3 has printed
  *     <dir>/3/               the run directory of trial 3
  *
- * The plan is a function of the config, the settings and the seed. A sweep that is ended at any moment, by SIGKILL too, is continued by the
- * same call, or by one without a config: trials that have ended do not run again, others resume from their newest checkpoint. */
+ * The plan is a function of the config, the settings and the seed. A sweep that was ended at any moment, even by SIGKILL, is continued by
+ * the same call, or by a call without a config: trials that have ended do not run again, others resume from their newest checkpoint. */
 #ifndef GT_GTRAIN_SWEEP_H
 #define GT_GTRAIN_SWEEP_H
 
@@ -25,13 +25,13 @@ struct gt_arena;
 
 #define GT_SWEEP_TRIALS 1000 /* maximum number of trials */
 #define GT_SWEEP_RANDOM 16   /* number of trials of a sweep with a range, if the caller gives none */
-#define GT_SWEEP_ETA 3       /* successive halving: one of ETA trials goes on, with ETA times as many epochs */
+#define GT_SWEEP_ETA 3       /* successive halving: one of ETA trials continues, with ETA times as many epochs */
 
 enum gt_trial_state {
 	GT_TRIAL_WAITING,     /* has not been started */
 	GT_TRIAL_RUNNING,
 	GT_TRIAL_COMPLETE,
-	GT_TRIAL_STOPPED,     /* successive halving: has been trained for some epochs, and others were better */
+	GT_TRIAL_STOPPED,     /* successive halving: was trained for some epochs, and other trials were better */
 	GT_TRIAL_INTERRUPTED, /* has been started; continues with the next call */
 	GT_TRIAL_FAILED
 };
@@ -46,12 +46,12 @@ struct gt_sweep_trial {
 	int64_t epochs;     /* successive halving: the number of epochs of that score; 0: none */
 	double seconds;     /* training time up to the newest checkpoint */
 	int code;           /* exit code of a failed trial */
-	const char *error;  /* why it failed; NULL: it has not */
+	const char *error;  /* why it failed; NULL: it has not failed */
 };
 
 struct gt_sweep {
 	const char *dir, *name, *kind; /* directory; name of the config; "grid", "random" or "halving" */
-	const char *metric;            /* checkpoint.best.metric, whose best value counts, or else "valid/loss", whose last value counts */
+	const char *metric;            /* metric of a trial's score: checkpoint.best.metric (its best value) or "valid/loss" (its last value) */
 	bool falls;                    /* a lower value of the metric is better */
 	int64_t seed;
 	const char **key;              /* [naxes] the keys with several values */
@@ -59,8 +59,8 @@ struct gt_sweep {
 	struct gt_sweep_trial *trial;  /* [ntrials] */
 	int ntrials;
 	int *order;                    /* [ntrials] indices of the trials, best first; trials without a score last */
-	int ended, runs;               /* runs that have ended, failed ones too; runs of the whole sweep. Successive halving: a promotion is a
-	                                  run; the number is exact if no trial fails */
+	int ended, runs;               /* runs that have ended, including failed runs; runs of the whole sweep. Successive halving: a promotion
+	                                  is a run; the number is exact if no trial fails */
 	int failed;                    /* trials that have failed */
 };
 
@@ -71,7 +71,7 @@ struct gt_sweep_spec {
 	const char *dir;         /* directory of the sweep; NULL: runs/<name of the config>-sweep */
 	int64_t trials;          /* number of trials of a sweep with a range; 0: GT_SWEEP_RANDOM */
 	int jobs;                /* trials that run at the same time, at least 1; may differ from call to call */
-	int64_t seed;            /* of the random values; -1: the config's seed */
+	int64_t seed;            /* seed of the random values; -1: the config's seed */
 	bool halving;
 	char *program;           /* argv[0] of the trials */
 	/* Called when trial `index` starts or ends, and several times a second with index -1. */
@@ -82,7 +82,7 @@ struct gt_sweep_spec {
 /* Checks the configs of all trials, then runs those that have not ended. *out, in the arena, has the results, also after a signal (code 128
  * + its number); it is NULL after an error before the first trial. GT_EUSAGE: settings that make no sweep. GT_ECONFIG: a trial's config is
  * wrong. GT_ECANTCREAT: the directory has another sweep, or is in use. Trials that fail do not end a sweep: the code is GT_OK if a trial
- * has ended well, else that of the first failure. Call it while the process has one thread. */
+ * has succeeded, else the code of the first failure. Call it while the process has one thread. */
 enum gt_code gt_sweep_run(const struct gt_sweep_spec *spec, struct gt_arena *a, struct gt_sweep **out, struct gt_err *err);
 
 #endif

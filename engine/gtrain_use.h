@@ -20,12 +20,12 @@ struct gt_json;
 struct gt_run_opts;
 
 /* ---- use of a checkpoint ---------------------------------------------------------------------------------------------------- */
-/* How well a model recognises one class. The definitions are scikit-learn's; a ratio whose divisor is 0 is 0. */
+/* Scores of a model for one class, as defined by scikit-learn; a ratio whose divisor is 0 is 0. */
 struct gt_class_score {
 	const char *name;      /* name of the class; NULL: not known */
 	int64_t support;       /* number of samples of the class */
 	int64_t predicted;     /* number of samples that the model assigns to the class */
-	int64_t correct;       /* number of samples of the class that the model assigns to it */
+	int64_t correct;       /* number of samples of the class that the model assigns to the class */
 	double precision, recall, f1; /* correct / predicted; correct / support; harmonic mean of the two */
 	double auc;            /* area under the ROC curve of this class against all others; NAN: no samples in the class or outside of it */
 };
@@ -39,7 +39,7 @@ struct gt_confusion_cell {
 };
 #define GT_CONFUSION_CLASSES 1000 /* largest number of classes for which a report has the whole confusion matrix */
 struct gt_class_report {
-	int64_t classes, samples;        /* number of classes; number of samples that count */
+	int64_t classes, samples;        /* number of classes; number of samples that are not ignored */
 	struct gt_class_score *score;    /* [classes] */
 	struct gt_class_mean macro;      /* mean over the classes that are the label or the prediction of a sample */
 	struct gt_class_mean weighted;   /* mean over the samples, each with the scores of its class */
@@ -66,12 +66,12 @@ struct gt_value_report {
 	struct gt_value_score *score; /* [values] */
 };
 
-/* How probable the predictions are, and how often they are right (score/calibration.h). */
+/* The probabilities of the predictions, and the shares of right predictions (score/calibration.h). */
 #define GT_CALIBRATION_BINS 15
 struct gt_calibration_bin {
 	int64_t n;           /* number of predictions whose probability is in the bin; the bins have the same width */
-	double probability;  /* mean of their probabilities; NAN: there are none */
-	double right;        /* share of them that is right, 0 ... 1; NAN: there are none */
+	double probability;  /* mean of their probabilities; NAN: no predictions */
+	double right;        /* share of right predictions, 0 ... 1; NAN: no predictions */
 };
 struct gt_calibration {
 	struct gt_calibration_bin bin[GT_CALIBRATION_BINS];
@@ -84,10 +84,10 @@ struct gt_mistake {
 	int64_t at;              /* position of the sample in the order of the evaluation, from 0 */
 	const char *sample;      /* path of its file, FILE:LINE of a row, or DIRECTORY[i] of an array */
 	int64_t label, predicted; /* classes; with several labels, both are the label that is wrong; -1: the targets are numbers */
-	double probability;      /* of the prediction; with several labels, of the label; NAN: the targets are numbers */
+	double probability;      /* probability of the prediction (several labels: of the label); NAN: the targets are numbers */
 	double right;            /* probability of the correct class; NAN with several labels or numbers */
 	bool missing;            /* with several labels: the sample has the label, and the model does not predict it */
-	double error;            /* numbers: largest absolute error of a target, in its standard deviations; else how sure the model is */
+	double error;            /* numbers: largest absolute error of a target, in its standard deviations; else the model's confidence */
 	double *value, *wanted;  /* [nvalues] numbers: predictions and targets in the unit of the targets */
 	int nvalues;
 	/* What the sample is; at most one of the following. */
@@ -97,7 +97,7 @@ struct gt_mistake {
 	const char *const *column; /* [ncolumns] the names of the columns of its row */
 	const char *const *cell; /* [ncolumns] their texts */
 	int ncolumns;
-	const char *why;         /* why the sample cannot be shown; NULL: it can, or it is of none of these kinds */
+	const char *why;         /* why the sample cannot be shown; NULL: it can be shown, or is of another kind */
 };
 #define GT_MISTAKE_TEXT 1200
 
@@ -107,7 +107,7 @@ struct gt_eval_result {
 	double seconds;                  /* duration of the evaluation */
 	int64_t step;                    /* number of optimizer steps after which the checkpoint was saved */
 	int64_t classes;                 /* number of classes between which the model chooses; 0: not known */
-	struct gt_class_report *report;  /* NULL: none was requested, or the targets are columns of numbers */
+	struct gt_class_report *report;  /* NULL: no report was requested, or the targets are columns of numbers */
 	struct gt_value_report *value_report; /* the report if the targets are columns of numbers; else NULL */
 	struct gt_mistake *mistake;      /* [nmistakes] the worst predictions, the worst one first: gt_run_opts.mistakes */
 	int nmistakes;
@@ -155,8 +155,8 @@ struct gt_prediction {
 };
 struct gt_predict_spec {
 	const char *ckpt;          /* a run directory (selects its best checkpoint, else the latest) or a step-... directory */
-	const char *const *inputs; /* files: images, or tables for a model of tables; folders, which stand for all images below them; "@LIST";
-	                              "-": standard input, with the rows of a table, a text on each line or a list of the paths of images */
+	const char *const *inputs; /* files: images, or tables for a model of tables; folders, whose images at any depth are used; "@LIST"; "-":
+	                              standard input, with the rows of a table, a text on each line or a list of the paths of images */
 	int ninputs;
 	const char *const *lists;  /* files with one path on each line, after the inputs; "-": standard input */
 	int nlists;
@@ -165,17 +165,17 @@ struct gt_predict_spec {
 	bool append;               /* model of tables: results have all columns of the input */
 	const char *const *keep;   /* [nkeep]: comma-separated names of the only input columns that results have */
 	int nkeep;
-	int top;                   /* number of classes for each image or row, 1 ... GT_TOP; 0: 1. An error if the model predicts numbers */
+	int top;                   /* number of classes for each image or row, 1 ... GT_TOP; 0: 1. Not for a model that predicts numbers */
 	const char *device;        /* device, instead of the config's; NULL: the config decides */
 	void (*warn)(void *user, const char *text); /* NULL: warnings are dropped */
 };
 /* Predicts images, or the rows of tables, and calls fn for each, in order; fn returns false to end the prediction. If one of several files
  * cannot be read, fn receives its error, the other files are predicted, and the result is GT_EDATA. The error of a single file is returned
- * itself. If outputs of the model are NaN or infinite, fn receives NAN in their place, and the result is GT_EDIVERGED. */
+ * itself. If outputs of the model are NaN or infinite, fn receives NAN instead of them, and the result is GT_EDIVERGED. */
 enum gt_code gt_predict(const struct gt_predict_spec *spec, bool (*fn)(void *user, const struct gt_prediction *p), void *user,
                         struct gt_err *err);
 
-/* Describes a checkpoint, and writes what it contains to *j as an object. If verify is true, recomputes and compares all digests. */
+/* Describes a checkpoint and its contents, as an object in *j. If verify is true, recomputes and compares all digests. */
 enum gt_code gt_inspect(const char *ckpt, bool verify, struct gt_json *j, struct gt_err *err);
 
 /* Copies model.safetensors of a checkpoint to path, atomically. */

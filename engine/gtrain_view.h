@@ -1,4 +1,4 @@
-/* A part of the public interface of the engine (gtrain.h): what the directories of runs say about the runs, while they train and after.
+/* A part of the public interface of the engine (gtrain.h): reads the directories of runs, during training and afterwards.
  *
  *     struct gt_run_record *runs;
  *     GT_TRY(gt_runs_find("runs", arena, &runs, &n, err));
@@ -24,7 +24,7 @@ struct gt_run_record {
 	const char *dir;        /* run directory */
 	const char *name;       /* name of the run in its config */
 	/* "running": a process has locked the directory. "complete": the run has done all steps of its config. "early stop", "signal 15",
-	 * "time limit": how it ended. "interrupted": it has neither ended nor is it running, so its process was killed or has failed. */
+	 * "time limit": how it ended. "interrupted": the run has not ended, but is not running: its process was killed or has failed. */
 	const char *state;
 	int64_t step, steps;    /* optimizer steps done; steps of the whole run, 0: not known */
 	int64_t epoch, epochs;  /* epoch of the last step, from 1; epochs of the run, 0: train.steps is set, or not known */
@@ -37,15 +37,15 @@ struct gt_run_record {
 	double last[3][GT_SCORE_COUNT]; /* the last scores of the splits train (of an epoch), valid and test; NAN: not measured */
 	struct gt_run_setting *setting; /* [nsettings] the resolved config, in its order */
 	int nsettings;
-	int64_t damaged;        /* lines of metrics.jsonl that cannot be read and were left out */
-	const char *started;    /* what the run said when it was started: parameters, device, ranks, data; "": not known */
+	int64_t damaged;        /* number of lines of metrics.jsonl that cannot be read and were left out */
+	const char *started;    /* the run's first line: parameters, device, ranks, data; "": not known */
 };
 extern const char *const gt_run_splits[3]; /* "train", "valid", "test": the rows of `last` */
 
-/* Reads a run. path: a run directory, or a checkpoint in one, which stands for its run. Changes nothing. GT_ENOINPUT: there is no run. */
+/* Reads a run. path: a run directory, or a checkpoint in a run directory. Changes nothing. GT_ENOINPUT: there is no run. */
 enum gt_code gt_run_read(const char *path, struct gt_arena *a, struct gt_run_record *out, struct gt_err *err);
-/* Reads all runs in and below dir, the one that has changed last first. Does not follow symbolic links, and leaves out the histories of
- * runs. warn: receives a sentence for each run that cannot be read. */
+/* Reads all runs in and below dir, sorted by their last change, newest first. Does not follow symbolic links, and leaves out the histories
+ * of runs. warn: receives a sentence for each run that cannot be read. */
 enum gt_code gt_runs_find(const char *dir, struct gt_arena *a, void (*warn)(void *user, const char *text), void *user,
                           struct gt_run_record **out, int *n, struct gt_err *err);
 /* Returns the value of a key in the resolved config of a run; NULL: the config has no such key. */
@@ -61,7 +61,7 @@ struct gt_run_checkpoint {
 /* Lists the checkpoints in a run directory by their steps. Verifies nothing. */
 enum gt_code gt_run_checkpoints(const char *dir, struct gt_arena *a, struct gt_run_checkpoint **out, int *n, struct gt_err *err);
 
-/* What differs between runs. Runs are in one group if their configs differ in the seed at most (name and checkpoint.dir do not count). */
+/* Differences between runs. Runs are in one group if their configs differ at most in the seed, name and checkpoint.dir. */
 struct gt_run_comparison {
 	int *group;       /* [number of runs] the group of each run, from 0, in the order of their first runs */
 	int ngroups;
@@ -81,24 +81,24 @@ struct gt_run_point {
 	int64_t step;
 	double epoch;  /* epochs done after the step, with fractions; NAN: the length of an epoch is not known yet */
 	double value;  /* finite */
-	double smooth; /* exponential moving average of the values up to this one, without the bias to its start; finite */
-	bool gap;      /* a value between the point before and this one was not finite */
+	double smooth; /* exponential moving average of the values up to this value, corrected for its start; finite */
+	bool gap;      /* a value between the previous point and this point was not finite */
 };
 
-enum gt_series_source { /* which lines of metrics.jsonl the values come from */
+enum gt_series_source { /* the kind of lines of metrics.jsonl from which the values are read */
 	GT_SERIES_STEP,  /* training steps, each the mean of a batch */
 	GT_SERIES_TRAIN, /* epochs: the mean of the training steps of each epoch */
 	GT_SERIES_VALID, /* evaluations of the splits valid and test */
 	GT_SERIES_TEST,
 	GT_SERIES_SOURCES
 };
-#define GT_SERIES_LR GT_SCORE_COUNT /* in place of a score: the learning rate, of the source GT_SERIES_STEP */
+#define GT_SERIES_LR GT_SCORE_COUNT /* instead of a score: the learning rate, of the source GT_SERIES_STEP */
 
-/* A long series is reduced: of each group of neighbouring values, the least and the greatest remain, with their own steps. */
+/* A long series is reduced: of each group of neighbouring values, the lowest and the highest value remain, with their own steps. */
 struct gt_run_series {
 	struct gt_run_point *point; /* [n] in the order of the steps */
 	int n;                      /* at most GT_SERIES_POINTS */
-	int64_t values, missing;    /* number of values in the file that are finite, and of those that are not */
+	int64_t values, missing;    /* number of finite values in the file, and number of values that are not finite */
 };
 #define GT_SERIES_POINTS 2048
 

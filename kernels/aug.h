@@ -1,4 +1,4 @@
-/* Data augmentation: decides how to transform a sample and maps its pixels to source pixels. Compiled by gcc and by nvcc, so that every
+/* Data augmentation: draws the transformation of a sample and maps its pixels to source pixels. Compiled by gcc and by nvcc, so that every
  * backend trains on the same pixels. Each decision is a pure function of (seed, epoch, index of the sample in the dataset).
  *
  *     struct gt_aug g = gt_aug_of(attr, seed, epoch, sample, 0);
@@ -27,7 +27,7 @@ GT_HD struct gt_aug gt_aug_draw(uint64_t seed, uint64_t epoch, uint64_t sample, 
 	return a;
 }
 
-/* Returns view v of a sample in an evaluation (gt_attr_gather.views): up to 3 positions, each unmirrored (even v) and mirrored (odd v). */
+/* Returns view v of a sample in an evaluation (gt_attr_gather.views): 3 positions, each unmirrored (even v) and mirrored (odd v). */
 GT_HD struct gt_aug gt_aug_view(int v)
 {
 	struct gt_aug a;
@@ -36,8 +36,8 @@ GT_HD struct gt_aug gt_aug_view(int v)
 	return a;
 }
 
-/* Returns the weight of view v in the mean over `views` views. With 6 views, the unshifted image and its mirror image together have half of
- * the weight. */
+/* Returns the weight of view v in the mean over `views` views. With 6 views, the two views without a shift together have half of the
+ * weight. */
 GT_HD float gt_aug_view_weight(int views, int v)
 {
 	return views <= 2 ? 1.0f / (float)views : v < 2 ? 0.25f : 0.125f;

@@ -18,15 +18,15 @@
  *     stream 0 (compute):  launch A, launch B, record(event) --.
  *     stream 1 (copies):                                        `--> wait(event), copy of what B wrote
  *
- * A stream is a small integer and names a queue of work that the device executes in order; stream 0 is the compute stream. A backend that
- * works synchronously ignores streams, and its record, wait and sync return at once. */
+ * A stream is a small integer and names a queue of work that the device executes in order; stream 0 is the compute stream. A synchronous
+ * backend ignores streams, and its functions record, wait and sync return at once. */
 #ifndef GT_KERNELS_BACKEND_H
 #define GT_KERNELS_BACKEND_H
 
 #include "opcall.h"
 
-/* Version of this interface. It also changes with the number of operations, because a new row in GT_OPCODES changes the codes of the rows
- * after it, and with the keys of optimizers, which are members of struct gt_attr_update. */
+/* Version of this interface. It depends on the number of operations, because a new row in GT_OPCODES changes the codes of the rows after
+ * it, and on the keys of optimizers, which are members of struct gt_attr_update. */
 #define GT_BACKEND_ABI (10u << 24 | (unsigned)sizeof(struct gt_attr_update) << 16 | (unsigned)GT_OP_COUNT)
 /* Number of events: record() and wait() take 0 ... GT_EVENTS - 1. The last GT_EVENTS_ENGINE are reserved for the executor and the
  * loaders. */
@@ -41,15 +41,15 @@ struct gt_kernel; /* a prepared call; owned by the caller of prepare, who releas
 struct gt_devinfo {
 	char id[32];       /* the name that --device accepts: "cpu", "cuda:0" */
 	char name[128];    /* the product name: "AMD EPYC (avx512_core_bf16)" */
-	/* number of host threads that the device computes with if gt_dev_opts.threads is 0; 0: the device does not compute on the host */
+	/* number of host threads that the device uses if gt_dev_opts.threads is 0; 0: the device does not compute on the host */
 	int threads;
 	char detail[256];  /* text for people: versions of the libraries, and features of the device */
-	/* The values of the config key `precision` in which the device's hardware computes: "fp32, bf16". A backend may accept other types: it
-	 * stores values in them and computes in f32. "": not known, because the device only makes plans */
+	/* The values of the config key `precision` that the device's hardware supports: "fp32, bf16". A backend may accept other types: it
+	 * stores values in such a type and computes in f32. "": not known, because the device only makes plans */
 	char native[40];
 	uint64_t bytes;    /* size of the device's memory in bytes */
 	char pci_bus_id[32]; /* PCI bus id of a GPU: equal for two ranks of a host that share the GPU; empty: not a GPU */
-	char note[160];      /* a sentence for the user about the start on this device; empty: none */
+	char note[160];      /* a sentence for the user about this device, for example a slow first start; empty: none */
 };
 
 struct gt_dev_opts {
@@ -66,13 +66,13 @@ enum gt_copy { GT_COPY_H2D, GT_COPY_D2H, GT_COPY_D2D }; /* host to device, devic
 
 /* The arguments of one launch. */
 struct gt_launch {
-	void *const *in;  /* device addresses of the inputs in the order of the opcall; NULL for absent ones */
-	void *const *out; /* device addresses of the outputs in the order of the opcall; NULL for absent ones */
-	void *scratch;    /* workspace of at least scratch() bytes, aligned to 64 bytes (256 on CUDA); other kernels use the same memory */
-	/* The values of the step, such as the learning rates. They are in host memory, which launch reads before it returns, or in alloc()
+	void *const *in;  /* device addresses of the inputs in the order of the opcall; NULL: the input is absent */
+	void *const *out; /* device addresses of the outputs in the order of the opcall; NULL: the output is absent */
+	void *scratch;    /* workspace of at least scratch() bytes, aligned to 64 bytes (256 on CUDA); kernels share it */
+	/* The values of the step, such as the learning rates. They may be in host memory, which launch reads before it returns, or in alloc()
 	 * memory, which the kernel reads when it runs. A replayed graph repeats the launch, so a captured launch needs alloc() memory: one
-	 * gt_step_args for each micro-batch, copied there (GT_COPY_H2D, stream 0) before each replay. A backend whose device works
-	 * asynchronously distinguishes both kinds of memory by the address. */
+	 * gt_step_args for each micro-batch, which the caller copies there (GT_COPY_H2D, stream 0) before each replay. A backend whose device
+	 * works asynchronously distinguishes both kinds of memory by the address. */
 	const struct gt_step_args *step_args;
 	/* stream of the launch; on the CPU, all threads run the kernel on stream 0, and the calling thread alone on other streams */
 	int stream;
@@ -92,16 +92,15 @@ struct gt_backend {
 	/* Allocates zeroed device memory. The caller frees it with free(). */
 	enum gt_code (*alloc)(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err);
 	void (*free)(struct gt_dev *dev, void *p);
-	/* Copies bytes. From the host: the caller may reuse src when copy returns. To the host: dst holds the data when copy returns, and copy
+	/* Copies bytes. From the host: when copy returns, the caller may reuse src. To the host: when copy returns, dst holds the data; copy
 	 * reports faults that kernels found in their data (such as a label out of range), as sync does. Device to device: the copy runs in
 	 * stream order. */
 	enum gt_code (*copy)(struct gt_dev *dev, void *dst, const void *src, size_t bytes, enum gt_copy dir, int stream, struct gt_err *err);
 	enum gt_code (*zero)(struct gt_dev *dev, void *dst, size_t bytes, int stream, struct gt_err *err);
 
-	/* Chooses the implementation of one call, and the layout of the tensors that are marked `any`. Returns GT_EUNAVAILABLE, with a sentence
+	/* Chooses the implementation of a call, and the layout of the tensors that are marked `any`. Returns GT_EUNAVAILABLE, with a sentence
 	 * that names operation, shape and dtype, if the backend does not support the call, and GT_EINTERNAL if the call does not have the
-	 * operands of its operation (opsig.h). The kernel keeps no pointer to call or to anything
-	 * that call points to. */
+	 * operands of its operation (opsig.h). The kernel keeps no pointer to call or to anything that call points to. */
 	enum gt_code (*prepare)(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err);
 	void (*release)(struct gt_dev *dev, struct gt_kernel *k);
 	size_t (*scratch)(const struct gt_kernel *k); /* bytes of workspace that a launch needs */
@@ -112,7 +111,7 @@ struct gt_backend {
 	 * cost between two launches, such as starting and ending a team of threads. */
 	enum gt_code (*launch_list)(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err);
 
-	/* record() marks the current end of a stream with an event. wait() makes a stream wait for the last record() of an event; the host does
+	/* record() records an event at the current end of a stream. wait() makes a stream wait for the last record() of an event; the host does
 	 * not wait. sync() makes the host wait for a stream and reports faults that kernels found in their data. */
 	enum gt_code (*record)(struct gt_dev *dev, int event, int stream, struct gt_err *err);
 	enum gt_code (*wait)(struct gt_dev *dev, int event, int stream, struct gt_err *err);
@@ -134,8 +133,8 @@ struct gt_backend {
 	enum gt_code (*mark)(struct gt_dev *dev, int mark, int stream, struct gt_err *err);
 	enum gt_code (*elapsed)(struct gt_dev *dev, int from, int to, double *seconds, struct gt_err *err);
 
-	/* Optional (all four functions or none): capture and replay, as with CUDA graphs. Launches on stream 0, and on streams that wait for
-	 * it, between capture_begin and capture_end are recorded and do not run; copies to or from the host and sync are not allowed there.
+	/* Optional (all four functions or none): capture and replay, as with CUDA graphs. Between capture_begin and capture_end, launches on
+	 * stream 0, and on streams that wait for stream 0, are recorded and do not run; copies to or from the host, and sync, are not allowed.
 	 * replay runs the recorded list on stream 0. Free the graph with graph_free, before the device closes. */
 	enum gt_code (*capture_begin)(struct gt_dev *dev, struct gt_err *err);
 	enum gt_code (*capture_end)(struct gt_dev *dev, void **graph, struct gt_err *err);

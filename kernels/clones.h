@@ -1,8 +1,8 @@
-/* GT_CLONES before a function compiles it for several instruction sets; the loader of the program selects one at the start.
- * GT_CPU_AVX512 and GT_CPU_AVX2 are true if this processor can run code that is written for AVX-512 (F, BW, DQ, VL) and for AVX2 with FMA.
+/* GT_CLONES before a function compiles it for several instruction sets; the dynamic loader selects one of them when the program starts.
+ * GT_CPU_AVX512 and GT_CPU_AVX2 are true if this processor supports AVX-512 (F, BW, DQ, VL), or AVX2 with FMA.
  *
- * With GT_NO_CLONES, compiled and hand-written code uses only the instruction set of the compiler's -march. `make check-isa` tests and
- * compares instruction sets this way. */
+ * With GT_NO_CLONES, compiled and hand-written code uses only the instruction set of the compiler's -march. `make check-isa` uses it to
+ * test and compare instruction sets. */
 #ifndef GT_KERNELS_CLONES_H
 #define GT_KERNELS_CLONES_H
 

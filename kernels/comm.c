@@ -33,7 +33,7 @@ enum gt_code gt_coll_check(const struct gt_comm *c, enum gt_coll_kind kind, cons
 {
 	const char *name = gt_coll_name(kind), *what = x->what ? x->what : "unnamed data";
 	if ((unsigned)x->dtype >= GT_DTYPE_COUNT)
-		return gt_fail(err, GT_EINTERNAL, "%s of %s: the number %d is not a data type", name, what, (int)x->dtype);
+		return gt_fail(err, GT_EINTERNAL, "%s of %s: %d is not a valid data type", name, what, (int)x->dtype);
 	bool root = x->root == c->rank, many_in = false, many_out = false, reads = true, writes = true, reduces = false, rooted = true;
 	switch (kind) {
 	case GT_COLL_ALL_REDUCE: reduces = true, rooted = false; break;
@@ -50,7 +50,7 @@ enum gt_code gt_coll_check(const struct gt_comm *c, enum gt_coll_kind kind, cons
 	if (rooted && (x->root < 0 || x->root >= c->world))
 		return gt_fail(err, GT_EINTERNAL, "%s of %s: the root is rank %d, but the group has only %d ranks", name, what, x->root, c->world);
 	if (reduces && (unsigned)x->op >= GT_REDUCE_COUNT)
-		return gt_fail(err, GT_EINTERNAL, "%s of %s: the number %d is not a reduction", name, what, (int)x->op);
+		return gt_fail(err, GT_EINTERNAL, "%s of %s: %d is not a valid reduction", name, what, (int)x->op);
 	if (one && ((reads && !x->in) || (writes && !x->out)))
 		return gt_fail(err, GT_EINTERNAL, "%s of %s: rank %d passes no %s", name, what, c->rank, reads && !x->in ? "input" : "output");
 	if (!reads || !writes)
@@ -58,7 +58,7 @@ enum gt_code gt_coll_check(const struct gt_comm *c, enum gt_coll_kind kind, cons
 	const char *own_in = (const char *)x->in + (many_in ? one * (size_t)c->rank : 0);
 	const char *own_out = (const char *)x->out + (many_out ? one * (size_t)c->rank : 0);
 	if (own_in != own_out && ranges_overlap(x->in, many_in ? all : one, x->out, many_out ? all : one))
-		return gt_fail(err, GT_EINTERNAL, "%s of %s: input and output overlap without being the same buffer", name, what);
+		return gt_fail(err, GT_EINTERNAL, "%s of %s: input and output overlap, but are not the same buffer", name, what);
 	return GT_OK;
 }
 

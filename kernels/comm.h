@@ -27,14 +27,14 @@
  *
  * Failure. Every exchange between ranks has a deadline of spec.timeout_s. If a rank dies, closes its communicator early, misses the
  * deadline or makes a different call, the call returns GT_EPEER with one sentence that names the rank by its number in the group that
- * open() created: "rank 2 has not reached all_reduce #17 of gradients (world) after 30 s". The sentence does not name a rank that is late
- * only because it waits for another rank. After the first failure or abort(), every call on every rank of the group, and of all groups
- * split from it, returns GT_EPEER with the same sentence at once. A broken group is never repaired; a restarted run creates a new one. A
- * call with invalid arguments returns GT_EINTERNAL (a bug in the program) and also breaks the group, because the other ranks are waiting
- * for this rank. After a failure the contents of outputs are undefined.
+ * open() created: "rank 2 has not reached all_reduce #17 of gradients (world) after 30 s". A rank that is late only because it waits for
+ * another rank is not named. After the first failure or abort(), every call on every rank of the group, and of all groups split from it,
+ * returns GT_EPEER with the same sentence at once. A broken group is never repaired; a restarted run creates a new one. A call with invalid
+ * arguments returns GT_EINTERNAL (a bug in the program) and also breaks the group, because the other ranks are waiting for this rank. After
+ * a failure the contents of outputs are undefined.
  *
- * Result. The sum (or maximum) of the elements x_0 ... x_{n-1} of n ranks is computed in one fixed tree, which does not depend on the size,
- * the timing or the memory address, and every rank receives the same bits:
+ * Result. The sum (or maximum) of the elements x_0 ... x_{n-1} of n ranks is computed in a fixed tree, which does not depend on size,
+ * timing or memory addresses, and every rank receives the same bits:
  *     T(x_0) = x_0;  T(x_0 ... x_{n-1}) = T(x_0 ... x_{h-1}) + T(x_h ... x_{n-1}), h the largest power of two below n.
  * For 8 ranks the sum is ((0+1)+(2+3))+((4+5)+(6+7)), for 3 ranks (0+1)+2. If each of n ranks has already summed 2^k consecutive shards
  * with the same tree, the result is T over all shards and does not depend on n. bf16 and f16 are added in f32 and rounded once, at the end.
@@ -89,8 +89,8 @@ const char *gt_reduction_name(enum gt_reduction r);
  *   broadcast         count, on the root      count, not on the root  in == out
  *   gather            count                   n * count, on the root  in == out + rank * count, on the root
  *   scatter           n * count, on the root  count                   out == in + rank * count, on the root
- * On each rank, in and out are either in place as above or do not overlap. A buffer that a rank neither reads nor writes may be NULL there.
- * On the root, broadcast copies in to out if out is not NULL and differs from in. */
+ * On each rank, in and out are either in place as above or do not overlap. On a rank that neither reads nor writes a buffer, it may be
+ * NULL. On the root, broadcast copies in to out if out is not NULL and differs from in. */
 struct gt_coll {
 	const char *what; /* name of the data for messages: "gradients"; at most 31 characters are kept; NULL: no name */
 	const void *in;
@@ -143,7 +143,7 @@ struct gt_comm_spec {
 	const struct gt_comm_boot *boot; /* filled by create(); not owned */
 	struct gt_dev *dev; /* device whose memory and streams the operands use; NULL: host memory */
 	/* For groups on device memory: a communicator of the same ranks on host memory, or NULL. A wait for queued work ends when the check()
-	 * of that communicator reports a failure. */
+	 * of the host communicator reports a failure. */
 	struct gt_comm *host;
 	/* For transports between hosts (gloo); NULL for the others. exchange() takes n bytes of every rank and fills all[world * n] with the
 	 * bytes of all ranks, over a channel on which all ranks have proven that they belong to the run (gt_rendezvous_exchange). open() calls
@@ -161,14 +161,14 @@ struct gt_comm_api {
 	bool fixed_tree;  /* true: sums are computed in one fixed tree (see Result at the top of this file) */
 	int max_world;    /* maximum number of ranks in a group; 0: no limit */
 
-	/* Creates a new group of `world` ranks. Its memory exists as long as some process holds it; nothing remains on the host, whichever
-	 * process dies. */
+	/* Creates a new group of `world` ranks. Its memory is freed with the last process that uses it; nothing remains on the host, even if
+	 * processes are killed. */
 	enum gt_code (*create)(int world, struct gt_comm_boot *out, struct gt_err *err);
 	/* Joins the group; returns when all ranks have joined. Duplicates the boot record's descriptor. */
 	enum gt_code (*open)(const struct gt_comm_spec *spec, struct gt_comm **out, struct gt_err *err);
 	/* Frees the communicator locally, without waiting for other ranks (gloo waits until its sent data has arrived, at most timeout_s). c
-	 * may be NULL. Close the communicators that were split from c before c itself. If a rank closes while another rank still makes calls,
-	 * the group breaks for that other rank. */
+	 * may be NULL. Close the communicators that were split from c before c itself. If a rank closes c while another rank still makes calls,
+	 * the group breaks for the other rank. */
 	void (*close)(struct gt_comm *c);
 	/* Splits c into one group for each color; all ranks call it. A rank with a negative color gets *out = NULL. Ranks of a group are
 	 * ordered by key, then by rank. The new group breaks together with c. */
@@ -199,8 +199,8 @@ struct gt_comm_api {
 	/* Reports the state of the group without waiting: GT_OK, or GT_EPEER with the sentence of the failure that broke it (if api->async is
 	 * true, also a failure of queued work). */
 	enum gt_code (*check)(struct gt_comm *c, struct gt_err *err);
-	/* Sets the deadline (in seconds) of this rank's exchanges from now on, in c and in all groups of the same open() call. Returns the
-	 * previous deadline. Use this function when all ranks know that one rank will be slow. */
+	/* Sets the deadline (in seconds) of this rank's later exchanges, in c and in all groups of the same open() call. Returns the previous
+	 * deadline. Use this function when all ranks know that one rank will be slow. */
 	double (*set_timeout)(struct gt_comm *c, double timeout_s);
 	/* Optional (NULL: sends need no buffer). Sets gt_comm_spec.pair_bytes for groups that are split later; all ranks must set the same
 	 * value. */

@@ -10,7 +10,7 @@ static bool is_rooted(enum gt_coll_kind k)
 	return k == GT_COLL_BROADCAST || k == GT_COLL_GATHER || k == GT_COLL_SCATTER;
 }
 
-_Static_assert(sizeof(struct gt_coll_call) == 16 + GT_COLL_WHAT, "no bytes between its fields: calls are compared as bytes");
+_Static_assert(sizeof(struct gt_coll_call) == 16 + GT_COLL_WHAT, "calls are compared as bytes, so the struct must have no padding");
 
 static struct gt_coll_call sign_call(enum gt_coll_kind kind, uint32_t seq, const struct gt_coll *x)
 {

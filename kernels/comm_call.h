@@ -1,18 +1,18 @@
-/* Code that the transports on host memory (shm, gloo) share: the signatures by which ranks detect different calls, the messages about a
+/* Code shared by the transports on host memory (shm, gloo): the signatures by which ranks detect different calls, the messages about a
  * call, the memory that each rank reads and writes in a collective, and the functions of gt_comm_api for the collectives. */
 #ifndef GT_KERNELS_COMM_CALL_H
 #define GT_KERNELS_COMM_CALL_H
 
 #include "comm.h"
 
-/* The signature of a collective call. Each rank publishes its signature and compares it with those of all ranks. Fields that the kind does
- * not use are 0 and the struct has no padding, so that equal calls are equal byte for byte. */
+/* The signature of a collective call. Each rank publishes its signature and compares it with the signatures of all ranks. Fields that the
+ * kind does not use are 0, and the struct has no padding, so that equal calls have equal bytes. */
 #define GT_COLL_WHAT 32
 struct gt_coll_call {
 	uint64_t count; /* elements */
 	uint32_t seq;   /* sequence number among the group's collectives */
 	uint8_t kind, dtype, op, root; /* enum gt_coll_kind, enum gt_dtype, enum gt_reduction, rank of the root */
-	char what[GT_COLL_WHAT]; /* gt_coll.what, cut to 31 characters; empty: no name */
+	char what[GT_COLL_WHAT]; /* gt_coll.what, truncated to 31 characters; empty: no name */
 };
 
 /* One collective call of this rank. */
@@ -23,12 +23,12 @@ struct gt_comm_call {
 	struct gt_coll_call sign;
 	enum gt_coll_kind kind;
 	size_t size, bytes; /* size: bytes of one element; bytes: bytes of `count` elements */
-	size_t staged;      /* bytes that one rank passes to the other ranks; an operand with blocks passes one block for every rank */
+	size_t staged;      /* bytes that one rank passes to the other ranks; if the operand has blocks, one block for every rank */
 	bool blocked;       /* the operand has one block for every rank (reduce_scatter, scatter) */
 	bool done;          /* true: this rank waits for other ranks to finish the call; false: to begin the call */
 };
 struct gt_comm_call gt_comm_call_make(struct gt_comm *c, const int *member, enum gt_coll_kind kind, uint32_t seq, const struct gt_coll *x);
-/* Writes what a late rank has not done: "has not reached all_reduce #17 of gradients (world)". */
+/* Writes the clause about a late rank: "has not reached all_reduce #17 of gradients (world)". */
 void gt_comm_call_text(const struct gt_comm_call *k, char *buf, size_t size);
 /* Compares the calls of all ranks. Returns the first rank whose call differs from rank 0's call, with a message in buf; -1: none. */
 int gt_comm_call_compare(const struct gt_comm_call *k, const struct gt_coll_call *const *sign, char *buf, size_t size);

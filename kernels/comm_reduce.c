@@ -4,11 +4,11 @@
 #include "ew.h"
 #include <string.h>
 
-#define BLOCK 512 /* elements of a block; a block of every level stays in the L1 cache, and the result does not depend on this size */
+#define BLOCK 512 /* elements of a block; the blocks of all levels fit in the L1 cache. Results do not depend on the block size */
 #define LEVELS 7  /* number of levels of the tree over GT_COMM_RANKS leaves: log2(64) + 1 */
 
 #define SUM(a, b) ((a) + (b))
-#define MAX(a, b) ((a) > (b) || (a) != (a) ? (a) : (b)) /* a NaN wins, because no comparison with it is true */
+#define MAX(a, b) ((a) > (b) || (a) != (a) ? (a) : (b)) /* NaN if a or b is NaN, because no comparison with NaN is true */
 #define LARGER(a, b) ((a) > (b) ? (a) : (b)) /* of integers */
 #define SUM_U8(a, b) ((uint8_t)((a) + (b)))
 #define SAME(x) (x)
@@ -19,7 +19,7 @@
 #define GT_REDUCTION(name, S, A, LD, ST, OP)                                                                                               \
 	GT_CLONES static void name(void *const *out, int nout, const void *const *in, int nin, size_t n)                                       \
 	{                                                                                                                                      \
-		if (nin == 2 && nout <= 2) { /* groups of two ranks are the most frequent, and they need no blocks */                              \
+		if (nin == 2 && nout <= 2) { /* two ranks are the most frequent case, which needs no blocks */                              \
 			const S *a = in[0], *b = in[1];                                                                                                \
 			S *p = out[0], *q = out[nout - 1];                                                                                             \
 			_Pragma("GCC ivdep") for (size_t i = 0; i < n; i++) {                                                                          \
@@ -35,7 +35,7 @@
 			int top = 0;                                                                                                                   \
 			for (int r = 0; r < nin; r++) {                                                                                                \
 				const S *x = (const S *)in[r] + at;                                                                                        \
-				int pairs = r + 1; /* this leaf completes one subtree for each trailing zero of its number */                              \
+				int pairs = r + 1; /* leaf r completes one subtree for each trailing zero bit of r + 1 */                              \
 				if (r & 1) {                                                                                                               \
 					A *d = level[top - 1];                                                                                                 \
 					_Pragma("GCC ivdep") for (size_t i = 0; i < m; i++)                                                                    \

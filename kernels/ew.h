@@ -12,10 +12,10 @@
  * result therefore does not depend on the instruction set of the function clone that runs.
  *
  * exp, tanh, erf and log1p in f32 are polynomials, because a call of the C library would prevent vectorisation. The coefficients of log1p
- * come from its series; all others are minimax fits by Lawson's iteration in 40-digit arithmetic, in which each coefficient is rounded to
- * f32 before the next ones are fitted. Ranges, the splitting of ln 2 and the handling of subnormals follow Muller, "Elementary Functions",
- * 3rd ed., chapters 3 and 11. The error is at most 2 ulp, also for NaN, infinities and subnormal results; tests/ops/test_ew.c has the
- * measured errors. f64 calls the C library and serves as the reference in tests. */
+ * come from its series; all other coefficients are minimax fits by Lawson's iteration in 40-digit arithmetic, where each coefficient is
+ * rounded to f32 before the next coefficients are fitted. Ranges, the splitting of ln 2 and the handling of subnormals follow Muller,
+ * "Elementary Functions", 3rd ed., chapters 3 and 11. The error is at most 2 ulp, also for NaN, infinities and subnormal results;
+ * tests/ops/test_ew.c has the measured errors. f64 calls the C library and serves as the reference in tests. */
 #ifndef GT_KERNELS_EW_H
 #define GT_KERNELS_EW_H
 
@@ -74,7 +74,7 @@ GT_EW uint16_t gt_f16_from_f32(float x)
 {
 	uint32_t u = gt_f32_bits(x), a = u & 0x7fffffffu, sign = u >> 16 & 0x8000u;
 	uint32_t num = (a - 0x38000000u + 0xfffu + (a >> 13 & 1u)) >> 13;
-	/* Below 2^-14: the last bit of the sum with 1/2 is 2^-24, the smallest subnormal of f16, so the addition rounds to f16's precision. */
+	/* Below 2^-14: in the sum with 1/2, the last bit is 2^-24, the smallest subnormal of f16, so the addition rounds to f16's precision. */
 	uint32_t tiny = gt_f32_bits(gt_f32_from_bits(a) + 0.5f) - 0x3f000000u;
 	uint32_t h = a < 0x38800000u ? tiny : a < 0x477ff000u ? num : a <= 0x7f800000u ? 0x7c00u : 0x7e00u;
 	return (uint16_t)(sign | h);
@@ -216,7 +216,7 @@ GT_EW float gt_log1p_f32(float x)
 }
 
 /* The sinusoidal encoding of position t, feature j of c (Vaswani et al., "Attention is all you need", 2017): the sine, for odd j the
- * cosine, of t / 10000^((j - j % 2) / c). The series has an error below 1e-14 on the half turn to which the angle is reduced. */
+ * cosine, of t / 10000^((j - j % 2) / c). The angle is reduced to half a turn, on which the series has an error below 1e-14. */
 GT_EW double gt_sinusoid(int64_t t, int64_t j, int64_t c)
 {
 	double turns = (double)t * exp((double)(j - j % 2) * (-9.210340371976184 / (double)c)) * 0.15915494309189535 + (j % 2 ? 0.25 : 0);
@@ -259,9 +259,9 @@ GT_EW double gt_log1p_f64(double x)
 }
 
 /* ---- dropout --------------------------------------------------------------------------------------------------------------
- * The mask is a pure function of (seed, layer, epoch, position of the sample in the epoch, element), so every split into micro-batches,
- * rank count and restart draws the same mask. `element` is the offset in the memory of one sample (NHWC for rank 4). One random draw serves
- * four elements. If channels or whole samples are dropped, `element` is the index of the channel, or 0. */
+ * The mask is a pure function of (seed, layer, epoch, position of the sample in the epoch, element), so it does not depend on
+ * micro-batches, ranks and restarts. `element` is the offset in the memory of one sample (NHWC for rank 4). One random draw serves four
+ * elements. If channels or whole samples are dropped, `element` is the index of the channel, or 0. */
 GT_EW uint64_t gt_dropout_key(uint64_t seed, uint32_t layer)
 {
 	return gt_rng_key(seed, GT_RNG_DROPOUT, layer);
@@ -307,12 +307,12 @@ GT_HD double *gt_rate_at(struct gt_step_args *a, int k)
 	return k < GT_MAX_LR ? &a->lr[k] : &a->momentum[k - GT_MAX_LR];
 }
 
-/* After a skipped step, moves the step counts, learning rates and momenta of the queued steps on by one step: each queued step then uses
+/* After a skipped step, shifts the step counts, learning rates and momenta of the queued steps by one step, so that each queued step uses
  * the values of the step before it. numbers[0] belongs to the skipped step. */
 GT_HD void gt_check_move(struct gt_step_args *numbers)
 {
 	int64_t left = numbers[0].left;
-	for (int k = 0; k < 2 * GT_MAX_LR; k++) { /* one value at a time, which takes fewer registers of a GPU */
+	for (int k = 0; k < 2 * GT_MAX_LR; k++) { /* one value at a time: takes fewer registers on a GPU */
 		double rate = *gt_rate_at(&numbers[0], k), rate_here = rate;
 		int64_t here = numbers[0].step;
 		for (int64_t i = 1; i <= left; i++) {
@@ -383,8 +383,8 @@ GT_HD void gt_check(const struct gt_attr_check *a, struct gt_scalars *s, struct 
 	s->scale = c->scale;
 }
 
-/* x^n for n >= 0 by repeated squaring, with at most 2 n roundings, which is accurate enough because callers round 1 - beta^t to f32.
- * pow() on a GPU takes microseconds, and every block of an update kernel needs two powers. */
+/* x^n for n >= 0 by repeated squaring, with at most 2 n roundings: accurate enough, because callers round 1 - beta^t to f32. pow() on a GPU
+ * takes microseconds, and every block of an update kernel needs two powers. */
 GT_HD double gt_pow_n(double x, int64_t n)
 {
 	double y = 1;

@@ -1,4 +1,4 @@
-/* The losses, one row each. The operation codes, the values and keys of train.loss, the kernels' loops and the lists of the tests are
+/* One row for each loss. The operation codes, the values and keys of train.loss, the kernels' loops and the lists of the tests are
  * generated from these rows. losses.h has the same rows as structs.
  *
  * To add a loss that is a mean over outputs: a row in GT_LOSSES; its keys in GT_LOSS_KEYS; in ew.inc its function gt_<name>_loss and its
@@ -27,30 +27,30 @@
 	X(__VA_ARGS__, NLL, nll, ROWS, LOG_PROBABILITIES, LABEL, BY_CLASS, 0, "NLLLoss|nll_loss|negative_log_likelihood",                      \
 	  "negative log-likelihood of the label, for a model that ends in log_softmax")                                                        \
 	X(__VA_ARGS__, MSE, mse, MEAN, VALUES, ANY, NONE, 0, "MSELoss|mse_loss|l2|l2_loss|mean_squared_error|squared_error",                   \
-	  "mean squared difference between outputs and numbers")                                                                               \
+	  "mean squared difference between outputs and targets")                                                                               \
 	X(__VA_ARGS__, BCE, bce, MEAN, LABELS, ANY, BY_OUTPUT, 0,                                                                              \
-	  "BCEWithLogitsLoss|bce_with_logits|binary_cross_entropy_with_logits|sigmoid", "binary cross entropy of each output, a logit")        \
+	  "BCEWithLogitsLoss|bce_with_logits|binary_cross_entropy_with_logits|sigmoid", "binary cross entropy; each output is a logit")        \
 	X(__VA_ARGS__, SMOOTH_L1, smooth_l1, MEAN, VALUES, ANY, NONE, 1, "SmoothL1Loss|smooth_l1_loss",                                        \
-	  "mean difference from numbers, squared if it is small (Huber's loss divided by beta)")                                               \
+	  "mean difference from the targets; small differences are squared (Huber's loss divided by beta)")                                    \
 	X(__VA_ARGS__, L1, l1, MEAN, VALUES, ANY, NONE, 0, "mae|L1Loss|l1_loss|mean_absolute_error|absolute_error",                            \
-	  "mean absolute difference from numbers")                                                                                             \
+	  "mean absolute difference from the targets")                                                                                         \
 	X(__VA_ARGS__, HUBER, huber, MEAN, VALUES, ANY, NONE, 1, "HuberLoss|huber_loss",                                                       \
-	  "mean difference from numbers, squared if it is small, with the slope huber_delta if it is large")                                   \
+	  "mean difference from the targets; small differences are squared, large differences have the slope huber_delta")                     \
 	X(__VA_ARGS__, FOCAL, focal, MEAN, LABELS, ANY, NONE, 2, "focal_loss|FocalLoss|sigmoid_focal_loss|SigmoidFocalLoss",                   \
 	  "mean over the outputs of bce times (1 - p)^focal_gamma, where p is the probability of the target")                                  \
 	X(__VA_ARGS__, KL_DIV, kl_div, SUM, LOG_PROBABILITIES, ANY, NONE, 0, "KLDivLoss|kl|kl_loss|kl_divergence|kldiv",                       \
-	  "Kullback-Leibler divergence of the target probabilities from those of the model, for a model that ends in log_softmax (a sum over " \
+	  "Kullback-Leibler divergence of the target probabilities from the model's, for a model that ends in log_softmax (a sum over "        \
 	  "the classes and a mean over the samples, PyTorch's batchmean)")
 
 /* The numeric keys of the losses: X(name, i, key, default, minimum, maximum, flags, help). The key train.<key>, a float, is parameter i of
  * the loss; `flags` is of enum gt_row_flag (engine/conf/schema.h). */
 #define GT_LOSS_KEYS(X)                                                                                                                    \
-	X(cross_entropy, 0, "label_smoothing", "0.0", 0, 1, 0, "share of the target probability that is spread over all classes")              \
-	X(smooth_l1, 0, "smooth_l1_beta", "1.0", 0, INFINITY, 0, "difference from which the loss is linear; below it is quadratic")            \
-	X(huber, 0, "huber_delta", "1.0", 0, INFINITY, GT_R_ABOVE, "difference from which the loss is linear; below it is quadratic")          \
+	X(cross_entropy, 0, "label_smoothing", "0.0", 0, 1, 0, "part of the target probability that is spread over all classes")               \
+	X(smooth_l1, 0, "smooth_l1_beta", "1.0", 0, INFINITY, 0, "difference above which the loss is linear; below, it is quadratic")          \
+	X(huber, 0, "huber_delta", "1.0", 0, INFINITY, GT_R_ABOVE, "difference above which the loss is linear; below, it is quadratic")        \
 	X(focal, 0, "focal_alpha", "0.25", -1, 1, 0,                                                                                           \
-	  "weight of targets that are 1; that of the others is 1 - focal_alpha; < 0: no weights")                                              \
-	X(focal, 1, "focal_gamma", "2.0", 0, INFINITY, 0, "a larger number gives less weight to outputs that are right already; 0: bce")
+	  "weight of targets that are 1; other targets have the weight 1 - focal_alpha; < 0: no weights")                                      \
+	X(focal, 1, "focal_gamma", "2.0", 0, INFINITY, 0, "a larger value gives less weight to outputs that are already correct; 0: bce")
 
 #define GT_LOSS_NUMBERS 2 /* maximum number of parameters of a loss */
 
@@ -69,7 +69,7 @@
 #define GT_LOSS_ARGS_2 , n0, n1
 #define GT_LOSS_ARGS(weight, numbers) GT_LOSS_ARGS_##weight GT_LOSS_ARGS_##numbers
 
-/* GT_LOSS_POINTWISE(X): X(CODE, name, is_sum, arguments) for each loss of kind MEAN or SUM. `arguments` are those of GT_LOSS_ARGS. */
+/* GT_LOSS_POINTWISE(X): X(CODE, name, is_sum, arguments) for each loss of kind MEAN or SUM. `arguments`: the result of GT_LOSS_ARGS. */
 #define GT_LOSS_POINTWISE(X) GT_LOSSES(GT_LOSS_POINTWISE_OF, X)
 #define GT_LOSS_POINTWISE_OF(X, CODE, name, kind, output, target, weight, numbers, ...)                                                    \
 	GT_LOSS_POINTWISE_##kind(X, CODE, name, GT_LOSS_ARGS(weight, numbers))

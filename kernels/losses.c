@@ -40,8 +40,8 @@ const char *gt_loss_check(const struct gt_opcall *call, bool *dense)
 	bool labels = t->dtype == GT_I32 && t->rank == 1;
 	*dense = t->dtype == GT_F32 && t->rank == 2 && t->dim[1] == x->dim[1];
 	if (!labels && !*dense)
-		return "the target is neither a label for each sample nor a number for each output";
+		return "the target is neither a label for each sample nor a value for each output";
 	if (attr && attr->nweights && attr->nweights != x->dim[1])
-		return "the number of weights is not that of the outputs";
+		return "the number of weights differs from the number of outputs";
 	return NULL;
 }

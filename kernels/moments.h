@@ -5,8 +5,8 @@
  *     part of rank 2: f64 [3, C] --'
  *
  * A part is f64 [3, C]: the means, the sums of squared deviations from the means, and the counts of values. A part without values is all
- * zeros, and merging it changes no bit of the other part. Parts are f64 whatever the dtype of the activations: a single part then
- * reproduces batchnorm's own statistics bit for bit, nearly equal means do not cancel, and counts are exact. */
+ * zeros; merging it with another part leaves the other part unchanged. Parts are f64 for any dtype of the activations: so a single part
+ * gives batchnorm's own statistics bit for bit, nearly equal means do not cancel, and counts are exact. */
 #ifndef GT_KERNELS_MOMENTS_H
 #define GT_KERNELS_MOMENTS_H
 

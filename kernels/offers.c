@@ -2,7 +2,7 @@
 #include "opsig.h"
 #include "optimizer.h"
 
-/* Limits of the fused operations of a last layer with few outputs, for which most of a library kernel's cost would be its launch. Before
+/* Limits of the fused operations of a last layer with few outputs, where most of the time of a library kernel would be its launch. Before
  * you change these limits, measure on a GPU against separate calls at N = 32, 128, 512 and 1024. */
 #define ROWS 1024         /* maximum number of rows of linear+loss: each row has a block, which reads all weights */
 #define WEIGHTS (1 << 15) /* maximum number of elements of the weights, so that they fit into a cache beside the rows */
@@ -16,9 +16,9 @@ static const char *refuse_linear_loss(const struct gt_opcall *call)
 	const struct gt_tdesc *x = gt_opcall_operand(call, "x");
 	int64_t n = x->dim[0], in = x->dim[1], cols = attr->linear.out;
 	if (attr->linear.act != GT_ACT_NONE)
-		return "no activation may follow it";
+		return "no activation may follow this layer";
 	return cols > GT_CU_HEAD_COLS || n > ROWS || cols * in > WEIGHTS
-	           ? "it supports layers with few outputs only; larger ones use a matrix product and a loss" : NULL;
+	           ? "only layers with few outputs are supported; larger layers use a matrix product and a loss" : NULL;
 }
 
 static const char *refuse_linear_back(const struct gt_opcall *call)
@@ -26,7 +26,7 @@ static const char *refuse_linear_back(const struct gt_opcall *call)
 	const struct gt_tdesc *x = gt_opcall_operand(call, "x");
 	int64_t n = x->dim[0], in = x->dim[1], cols = gt_opcall_operand(call, "dy")->dim[1];
 	return cols > GT_CU_HEAD_COLS || n > BACK_ROWS || in > BACK_IN
-	           ? "it supports few outputs and small batches only; larger layers use two matrix products" : NULL;
+	           ? "only few outputs and small batches are supported; larger layers use two matrix products" : NULL;
 }
 
 static const char *refuse_attention(const struct gt_opcall *call)
@@ -34,13 +34,13 @@ static const char *refuse_attention(const struct gt_opcall *call)
 	const struct gt_tdesc *y = gt_opcall_operand(call, "y");
 	int64_t heads = ((const struct gt_attr_attention *)call->attr)->heads;
 	return heads < 1 || y->dim[2] % heads || y->dim[2] / heads > HEAD_FEATURES
-	           ? "expected heads of the same size, of at most 128 features (--device cpu takes 256)" : NULL;
+	           ? "expected heads of equal size, with at most 128 features (--device cpu supports 256)" : NULL;
 }
 
 static const char *refuse_check(const struct gt_opcall *call)
 {
 	bool several = ((const struct gt_attr_check *)call->attr)->ranks > 1;
-	return several && gt_opcall_operand(call, "g") ? "its gradients must belong to one rank" : NULL;
+	return several && gt_opcall_operand(call, "g") ? "the gradients must belong to one rank" : NULL;
 }
 
 /* batchnorm and batchnorm.y: the kernel for a residual supports no gelu, because gelu's registers would cost a quarter of the blocks. */
@@ -57,7 +57,7 @@ static const char *refuse_norm_gradient(const struct gt_opcall *call)
 		return NULL;
 	if (gt_opcall_operand(call, "y"))
 		return "a gelu may not follow a sum";
-	return gt_opcall_operand(call, "more") ? "a gradient in two parts through a gelu would need more registers than there are" : NULL;
+	return gt_opcall_operand(call, "more") ? "a gradient in two parts through a gelu would need too many registers" : NULL;
 }
 
 static const char *refuse_max_pool(const struct gt_opcall *call)
@@ -67,14 +67,14 @@ static const char *refuse_max_pool(const struct gt_opcall *call)
 	if (!idx || idx->dtype == GT_I32)
 		return NULL;
 	return idx->dtype != GT_U8 || !attr || attr->kernel[0] < 1 || attr->kernel[0] * attr->kernel[1] > 256
-	           ? "indices are i32, or u8 in windows of at most 256 pixels" : NULL;
+	           ? "indices must be i32, or u8 for windows of at most 256 pixels" : NULL;
 }
 
 /* Checks a call that reads or writes x, images with padded channels. */
 static const char *refuse_padded_channels(const struct gt_opcall *call, const struct gt_tdesc *x)
 {
 	if (gt_dtype_size(x->dtype) != 2)
-		return "padded channels are for 16 bits only: in f32, tensor cores do not ask for them";
+		return "padded channels are for 16-bit types only: in f32, tensor cores do not need padding";
 	bool gathers = call->code == GT_OP_GATHER || call->code == GT_OP_GATHER_RECIPES;
 	return !gathers && ((const struct gt_attr_conv2d *)call->attr)->groups != 1
 	           ? "padded channels and groups do not go together" : NULL;
@@ -84,7 +84,7 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 {
 	const struct gt_tdesc *padded = gt_opcall_padded(call);
 	const char *why = padded ? refuse_padded_channels(call, padded) : NULL;
-	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* the operands of these two are f64 in every graph */
+	bool any = call->code == GT_OP_CHECK || call->code == GT_OP_BATCHNORM_MERGE; /* both operations have f64 operands in every graph */
 	if (!any && gt_opcall_input(call) && gt_opcall_input(call)->dtype == GT_F64)
 		return "f64 is not supported by the cuda backend";
 	if (why)

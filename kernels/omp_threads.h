@@ -8,7 +8,7 @@
 
 #define GT_MAX_THREADS 4096 /* maximum number of CPU threads of a rank; the key `threads` of a config has the same limit */
 
-/* Returns the number of threads in a value of OMP_NUM_THREADS. In a list ("4,2"), the first number counts. 0: the variable is not set
+/* Returns the number of threads in a value of OMP_NUM_THREADS. Of a list ("4,2"), the first number is used. 0: the variable is not set
  * (NULL), or is ignored because the number is not from 1 to GT_MAX_THREADS. */
 static inline int gt_omp_threads(const char *value)
 {

@@ -127,7 +127,7 @@ const struct gt_operand *gt_opsig_output(const struct gt_opsig *sig, int i)
 }
 
 /* ---- checking -------------------------------------------------------------------------------------------------------------- */
-/* The dtypes and sizes that follow from the operands that were already checked. */
+/* Dtypes and sizes that the already checked operands determine. */
 struct bound {
 	const struct gt_opcall *call;
 	int compute;         /* enum gt_dtype of the activations; -1: not known */
@@ -193,8 +193,8 @@ static bool fits_shape(const struct gt_operand *o, const struct gt_tdesc *d, str
 	return d->rank - o->ndim == b->nrest && !memcmp(b->rest, d->dim + o->ndim, (size_t)b->nrest * sizeof *b->rest);
 }
 
-/* Returns whether operand o may have d's layout. If the operand needs the standard layout, sets an open layout to it. Vectors of type f
- * have no padding. */
+/* Returns whether operand o may have d's layout. If the operand needs the standard layout and its layout is open, sets the standard layout.
+ * Vectors of type f have no padding. */
 static bool fits_layout(const struct gt_operand *o, struct gt_tdesc *d)
 {
 	if (o->type == GT_OPERAND_PARAM && d->rank < 2)
@@ -252,7 +252,7 @@ static enum gt_code check_operand(const struct gt_operand *o, struct gt_tdesc *d
 		return o->optional ? GT_OK : fail_operand(b, o, "it is required", err);
 	bool type = fits_type(o, d->dtype, b);
 	if (type && fits_shape(o, d, b))
-		return fits_layout(o, d) ? GT_OK : fail_operand(b, o, "expected the standard layout: channels last if of rank 4, else plain", err);
+		return fits_layout(o, d) ? GT_OK : fail_operand(b, o, "expected the standard layout: channels last for rank 4, else plain", err);
 	int known = o->type >= GT_OPERAND_DTYPE ? o->type - GT_OPERAND_DTYPE : o->type == GT_OPERAND_PARAM ? b->param : b->compute;
 	expected_shape(o, b, want, sizeof want);
 	snprintf(text, sizeof text, "expected %s %s, got %s %s",
@@ -283,7 +283,7 @@ enum gt_code gt_opcall_check(const struct gt_opcall *call, struct gt_err *err)
 	GT_TRY(check_list(sig.out, sig.nout, call->out, call->nout, &b, err));
 	for (int i = 0; i < call->nout; i++)
 		if (call->accumulate & 1u << i && !gt_opsig_output(&sig, i)->added)
-			return fail_operand(&b, gt_opsig_output(&sig, i), "it cannot be accumulated", err);
+			return fail_operand(&b, gt_opsig_output(&sig, i), "this operand cannot be accumulated", err);
 	return GT_OK;
 }
 

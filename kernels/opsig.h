@@ -1,5 +1,5 @@
 /* The signatures of opcall.h as structs, and the check that a call has the operands of its operation. The graph's verification and both
- * backends use the check; a backend then checks only which calls it cannot compute.
+ * backends use the check; a backend then only checks whether it can compute the call.
  *
  *     struct gt_opsig sig;
  *     gt_opsig_read(GT_OP_LAYERNORM, &sig);          sig.in[1].name is "gamma", sig.in[1].optional is true
@@ -24,7 +24,7 @@ struct gt_operand {
 	bool updated;    /* the operation changes the operand in place */
 	bool added;      /* the operation may add to the operand (gt_opcall.accumulate) */
 	bool padded;     /* its channels may be padded */
-	bool repeated;   /* this entry stands for one or more operands; it is the last of the inputs or outputs */
+	bool repeated;   /* this entry describes one or more operands; it is the last input or output */
 	bool shaped;     /* the members below describe the shape; false: any shape */
 	bool rest;       /* further sizes follow the sizes in dim */
 	int ndim;        /* number of entries in dim; 0 without rest: a tensor of one element, of any rank */

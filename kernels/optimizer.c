@@ -101,10 +101,10 @@ const char *gt_update_refuses_fused(const struct gt_opcall *call)
 {
 	if (call->code == GT_OP_LINEAR_DW_UPDATE) {
 		const struct gt_update_row *row = gt_update_row(((const struct gt_attr_dw_update *)call->attr)->optimizer);
-		return row && !row->whole ? NULL : "its optimizer is not an element-wise update";
+		return row && !row->whole ? NULL : "the optimizer is not an element-wise update";
 	}
 	if (call->code != GT_OP_EMBEDDING_DW_UPDATE && call->code != GT_OP_EMBEDDING_BAG_DW_UPDATE)
 		return NULL;
 	const struct gt_attr_embedding_update *attr = call->attr;
-	return gt_update_touches_only(attr->optimizer, &attr->update) ? NULL : "its optimizer also changes rows without a gradient";
+	return gt_update_touches_only(attr->optimizer, &attr->update) ? NULL : "the optimizer also changes rows without a gradient";
 }

@@ -35,7 +35,7 @@ struct gt_update_row {
 const struct gt_update_row *gt_update_row(enum gt_opcode code);
 /* Returns whether an update with these attributes keeps state[slot] of the row. */
 bool gt_update_has(const struct gt_update_row *row, const struct gt_attr_update *attr, int slot);
-/* Returns whether a step with the gradient 0 leaves an element as it is, so that only elements with a gradient need a step: sgd without
+/* Returns whether a step with the gradient 0 does not change an element, so that only elements with a gradient need a step: sgd without
  * momentum and weight decay. */
 bool gt_update_touches_only(enum gt_opcode code, const struct gt_attr_update *attr);
 /* Returns the reason why no backend can fuse the optimizer of a call with the gradient (linear.dw+update, embedding.dw+update,

@@ -1,5 +1,5 @@
-/* The optimizers, one row each. The operation codes, the config's values, the kernels' tables and the names in checkpoints are generated
- * from these lists. optimizer.h has the same rows as structs.
+/* One row for each optimizer. The operation codes, the config's values, the kernels' tables and the names in checkpoints are generated from
+ * these lists. optimizer.h has the same rows as structs.
  *
  * To add an optimizer: a row in GT_OPTIMIZERS; for each key that no other optimizer has, a row in GT_OPTIMIZER_KEYS; if no update operation
  * here has its formula, a row in GT_ELEMENT_UPDATES, and functions for scalars and step in optim.inc. The CPU and CUDA kernels, the
@@ -19,8 +19,8 @@
  *     again from the updated states, and gt_ratio_name computes the ratio from the norms of parameter and direction.
  *   MATRIX: the update is not element by element; a backend has a kernel of its own for it.
  * EMA is no optimizer: its p is the moving average of the parameters (train.ema), and its g the parameters.
- * An element of an element-wise update depends on the operands of that element only. So its parameters may be divided anywhere: into shards
- * of ranks, and into tiles that linear.dw+update applies. NORMS and MATRIX updates need whole parameters, each in a segment of its own. */
+ * In an element-wise update, an element depends only on its own operands. So parameters may be divided anywhere: into shards of ranks, and
+ * into tiles of linear.dw+update. NORMS and MATRIX updates need whole parameters, each in a segment of its own. */
 #define GT_ELEMENT_UPDATES(X)                                                                                               \
 	X(SGD, sgd, IF(momentum, "momentum_buffer"), NONE(), NONE(), FIRST_NESTEROV)                                            \
 	X(ADAM, adam, ALWAYS("exp_avg"), ALWAYS("exp_avg_sq"), IF(amsgrad, "max_exp_avg_sq"), PLAIN)                            \
@@ -44,22 +44,22 @@
  *   NUMBER: double.  FLAG: bool; max is 0.  BETAS: two values less than max, which are beta1 and beta2 in gt_attr_update.
  * A key exists for the types whose row in GT_OPTIMIZERS names it. */
 #define GT_OPTIMIZER_KEYS(X, P, A)                                                                                          \
-	X(P, A, NUMBER, momentum, "0.0", 1, "factor of the previous direction in the momentum")                                 \
-	X(P, A, NUMBER, dampening, "0.0", 1, "share of the gradient that is left out of the momentum")                          \
+	X(P, A, NUMBER, momentum, "0.0", 1, "factor of the previous momentum in the new momentum")                              \
+	X(P, A, NUMBER, dampening, "0.0", 1, "part of the gradient that is left out of the momentum")                           \
 	X(P, A, FLAG, nesterov, "false", 0, "use Nesterov's momentum")                                                          \
 	X(P, A, BETAS, betas, "[0.9, 0.999]", 1, "decay rates of the first and the second moment")                              \
 	X(P, A, NUMBER, alpha, "0.99", 1, "decay rate of the mean of squared gradients")                                        \
 	X(P, A, FLAG, centered, "false", 0,                                                                                     \
-	  "divide by the square root of the variance of gradients instead of that of their mean square")                        \
+	  "divide by the root of the gradients' variance instead of the root of their mean square")                             \
 	X(P, A, NUMBER, eps, "1.0e-8", 1,                                                                                       \
-	  "number added to the divisor; muon: lower bound of the divisor; with 0, an element whose divisor is 0 is not updated") \
-	X(P, A, FLAG, amsgrad, "false", 0, "divide by the square root of the largest second moment until now instead of the last one") \
-	X(P, A, NUMBER, momentum_decay, "4.0e-3", INFINITY, "rate at which the momentum of a step approaches the first of betas") \
+	  "value added to the divisor; muon: lower bound of the divisor; with 0, elements whose divisor is 0 are not updated")  \
+	X(P, A, FLAG, amsgrad, "false", 0, "divide by the square root of the largest second moment so far, not of the latest")  \
+	X(P, A, NUMBER, momentum_decay, "4.0e-3", INFINITY, "rate at which the momentum of a step approaches the first value of betas") \
 	X(P, A, NUMBER, lr_decay, "0.0", INFINITY, "divide the learning rate of step t by 1 + (t - 1) * lr_decay")              \
-	X(P, A, NUMBER, initial_accumulator_value, "0.0", INFINITY, "value with which the sums of squares of gradients begin")  \
-	X(P, A, FLAG, always_adapt, "false", 0, "scale the steps of parameters without weight decay too")                       \
-	X(P, A, FLAG, trust_clip, "false", 0, "scale no step by more than 1")                                                   \
-	X(P, A, FLAG, decoupled_weight_decay, "false", 0, "let the weight decay shrink parameters, as in adamw, not change gradients")
+	X(P, A, NUMBER, initial_accumulator_value, "0.0", INFINITY, "initial value of the sums of squared gradients")           \
+	X(P, A, FLAG, always_adapt, "false", 0, "also scale the steps of parameters without weight decay")                      \
+	X(P, A, FLAG, trust_clip, "false", 0, "limit the scale of a step to at most 1")                                         \
+	X(P, A, FLAG, decoupled_weight_decay, "false", 0, "apply weight decay to the parameters, as adamw does, not to the gradients")
 
 /* Values of train.optimizer.type: X(NAME, word, UPDATE, decoupled, help, keys…). The enumerator is GT_OPT_NAME, the operation
  * GT_OP_UPDATE with attr.decoupled = decoupled. keys: the keys of train.optimizer that this type accepts but not every type does, {"key"},
@@ -71,19 +71,19 @@
 	  {"amsgrad"}, {"weight_decay", "0.01"})                                                                                \
 	X(RMSPROP, "rmsprop", RMSPROP, false, "torch.optim.RMSprop", {"momentum"}, {"alpha"}, {"centered"}, {"eps"})            \
 	X(MUON, "muon", MUON, false,                                                                                            \
-	  "torch.optim.Muon, which only updates weights of linear and convolution layers; its weight decay is decoupled too",   \
+	  "torch.optim.Muon, which only updates weights of linear and convolution layers; its weight decay is also decoupled",  \
 	  {"momentum", "0.95"}, {"nesterov", "true"}, {"eps", "1.0e-7"}, {"weight_decay", "0.1"}, {"ns_steps"}, {"ns_coefficients"}, \
 	  {"adjust_lr"}, {"normalize"})                                                                                          \
 	X(LION, "lion", LION, false,                                                                                            \
 	  "Lion, of the paper Symbolic Discovery of Optimization Algorithms (2023), which steps by the sign of an average of "  \
-	  "gradients; betas are the weights for the direction and for the stored average; its weight decay is decoupled too",   \
+	  "gradients; betas are the weights for the direction and for the stored average; its weight decay is also decoupled",  \
 	  {"betas", "[0.9, 0.99]"})                                                                                             \
 	X(NADAM, "nadam", NADAM, false, "torch.optim.NAdam", {"betas"}, {"eps"}, {"momentum_decay"}, {"decoupled_weight_decay"}) \
 	X(RADAM, "radam", RADAM, false, "torch.optim.RAdam", {"betas"}, {"eps"}, {"decoupled_weight_decay"})                    \
 	X(ADAGRAD, "adagrad", ADAGRAD, false, "torch.optim.Adagrad", {"eps", "1.0e-10"}, {"lr_decay"}, {"initial_accumulator_value"}) \
 	X(LAMB, "lamb", LAMB, false,                                                                                            \
-	  "timm.optim.Lamb, whose step is that of adam plus weight_decay times the parameter; for each parameter tensor with "  \
-	  "weight decay it is scaled by the norm of the tensor divided by that of the step; train.clip_norm is its max_grad_norm", \
+	  "timm.optim.Lamb, whose step is adam's step plus weight_decay times the parameter; for each parameter tensor with "   \
+	  "weight decay, the step is scaled by the norm of the tensor divided by the norm of the step; train.clip_norm is its max_grad_norm", \
 	  {"betas"}, {"eps", "1.0e-6"}, {"weight_decay", "0.01"}, {"always_adapt"}, {"trust_clip"})
 
 /* GT_STATES_ALL and GT_STATES_MUST make a bit mask of the states of a row, in which bit k is state k. ALL has the states that may exist,

@@ -12,7 +12,7 @@
  *
  * First the part is resized to h x w pixels, then the operations follow, which keep the size. A pixel of the result depends on a few
  * neighbouring pixels of the part, and on the mean of the whole image at each change of the contrast. So pixels are computed one by one, in
- * any order, without an image in between. */
+ * any order, without intermediate images. */
 #ifndef GT_KERNELS_RECIPE_H
 #define GT_KERNELS_RECIPE_H
 
@@ -28,7 +28,7 @@
 
 enum gt_recipe_kind {
 	GT_RECIPE_CROP,         /* the image shifted by (-top, -left) pixels, with a black edge */
-	GT_RECIPE_CROP_REFLECT, /* as CROP, with an edge that mirrors the image; the shift is smaller than the image */
+	GT_RECIPE_CROP_REFLECT, /* like CROP, with an edge that mirrors the image; the shift is smaller than the image */
 	GT_RECIPE_FLIP_X,       /* left to right */
 	GT_RECIPE_FLIP_Y,
 	GT_RECIPE_BRIGHTNESS,   /* these three use `factor` */
@@ -45,12 +45,12 @@ struct gt_recipe_op {
 	int32_t kind;                     /* enum gt_recipe_kind */
 	float factor;
 	int32_t top, left, height, width; /* the box, in pixels */
-	int32_t shift;                    /* of the hue, in 1/255 of a full turn, modulo 256 */
+	int32_t shift;                    /* shift of the hue, in 1/255 of a full turn, modulo 256 */
 	uint8_t fill[4];                  /* colour: a byte for each channel */
 };
 
-/* How an axis of the part is resized to an axis of the image: its box [from, to) becomes `out` pixels; the image consists of the pixels
- * from `begin` on (gt_taps_of). */
+/* The resize of one axis of the part: its box [from, to) becomes `out` pixels, and the image begins at pixel `begin` of these
+ * (gt_taps_of). */
 struct gt_recipe_axis {
 	double from, to;
 	int32_t in, out, begin;
@@ -84,20 +84,20 @@ GT_HD int64_t gt_recipe_row(int ops, int64_t pixels)
 static inline const char *gt_recipe_refuses(const struct gt_attr_recipes *a, const struct gt_tdesc *rows, const struct gt_tdesc *x)
 {
 	if (x->dim[1] != 1 && x->dim[1] != 3)
-		return "images have 1 or 3 channels";
+		return "images must have 1 or 3 channels";
 	if (x->dim[2] * x->dim[3] > INT32_MAX / GT_MAX_CHANNELS)
-		return "images have at most 2^27 pixels";
+		return "images must have at most 2^27 pixels";
 	if (a->ops < 0 || a->ops > GT_RECIPE_MAX_OPS || rows->dim[1] < gt_recipe_row(a->ops, x->dim[1] * x->dim[2] * x->dim[3]) ||
 	    rows->dim[1] % 16)
-		return "a row has a recipe and the pixels of an image";
+		return "a row must have space for a recipe and the pixels of an image";
 	if (a->resize && x->dim[2] + x->dim[3] > GT_RECIPE_SIDES)
-		return "it resizes only images whose height plus width is at most 1024";
-	return a->gather.views > 2 && (x->dim[2] < 2 || x->dim[3] < 2) ? "the padding reaches past the mirrored image" : NULL;
+		return "only images whose height plus width is at most 1024 can be resized";
+	return a->gather.views > 2 && (x->dim[2] < 2 || x->dim[3] < 2) ? "the padding is larger than the mirrored image" : NULL;
 }
 
 /* Traces pixel (*y, *x) of the result back through the operations to its source pixel in the (resized) image. Returns 0 if there is a
- * source pixel, or 1 + the index of the operation that painted the pixel; painted[] then has its colour. Operations from the returned index
- * on still apply. */
+ * source pixel, or 1 + the index of the operation that painted the pixel; painted[] then has its colour. The caller still applies the
+ * operations from the returned index on. */
 GT_HD int gt_recipe_origin(const struct gt_recipe_op *op, int n, int32_t h, int32_t w, int c, int32_t *y, int32_t *x, int32_t *painted)
 {
 	for (int i = n; i-- > 0;) {

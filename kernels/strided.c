@@ -20,7 +20,7 @@ const char *gt_strided_make(const struct gt_opcall *call, struct gt_strided *out
 	int64_t step[GT_MAX_RANK];
 	const struct gt_tdesc *whole = back ? y : x;
 	if (x->rank > 4 || y->rank > 4 || y->rank != (permute ? x->rank : back ? x->rank + 1 : x->rank - 1))
-		return "input and output have other ranks than the operation makes";
+		return "the ranks of input and output do not match the operation";
 	if (!permute && (s->dim < 1 || s->dim >= whole->rank || s->index < 0 || s->index >= whole->dim[s->dim]))
 		return "the index is outside of the dimension";
 	steps_of(x, step);
@@ -35,7 +35,7 @@ const char *gt_strided_make(const struct gt_opcall *call, struct gt_strided *out
 			continue;
 		}
 		if (from < 0 || from >= x->rank || x->dim[from] != y->dim[d])
-			return "input and output have other sizes than the operation makes";
+			return "the sizes of input and output do not match the operation";
 		out->step[to] = step[from];
 	}
 	return NULL;

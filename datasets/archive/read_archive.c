@@ -1,5 +1,5 @@
 /* lib/gtrain/archive.so: reads packed archives by libarchive. It is a plugin so that only runs with such archives load libarchive. Only tar
- * and zip are enabled, with the filters below: every other format of libarchive would be more code that a hostile file can reach. */
+ * and zip are enabled, with the filters below: each further format of libarchive would expose more code to hostile files. */
 #include "archive_plugin.h"
 #include "base/arena.h"
 #include "base/fileio.h"
@@ -25,7 +25,7 @@ static bool has_magic(const struct packed *p, const char *magic)
 	return !memcmp(p->magic, magic, strlen(magic));
 }
 
-/* Returns whether the file begins as a zip file or as the output of a filter that is enabled. */
+/* Returns whether the first bytes of the file are those of a zip file or of a compressed format that is enabled. */
 static bool begins_as_archive(const struct packed *p)
 {
 	static const char *const magics[] = {"PK\3\4", "\x1f\x8b", "\x28\xb5\x2f\xfd", "\xfd" "7zX", "BZh"};
@@ -46,7 +46,7 @@ static enum gt_code fail_damaged(const struct packed *p, struct gt_err *err)
 	if (!begins_as_archive(p))
 		return gt_fail(err, GT_EDATA, "%s: expected a zip file or a compressed tar archive: %.200s", p->path, why);
 	if (has_magic(p, "PK\3\4") && !archive_format(p->a)) /* libarchive recognises a zip file by its directory */
-		why = "its directory, which is at the end, cannot be read";
+		why = "the directory at the end of the archive cannot be read";
 	return gt_fail(err, GT_EDATA, "%s: the archive is damaged or truncated: %.200s", p->path, why);
 }
 
@@ -63,7 +63,7 @@ static void close_packed(void *archive)
 static void enable_formats(struct archive *a)
 {
 	archive_read_support_format_tar(a);
-	archive_read_support_format_zip_seekable(a); /* reads the directory at the end of a zip file, which has the sizes */
+	archive_read_support_format_zip_seekable(a); /* reads the directory at the end of a zip file, which contains the sizes */
 	archive_read_support_filter_gzip(a);
 	archive_read_support_filter_zstd(a);
 	archive_read_support_filter_xz(a);
@@ -114,9 +114,9 @@ static enum gt_code next_member(void *archive, struct gt_archive_member *out, st
 	int rc = archive_read_next_header(p->a, &e);
 	if (rc == ARCHIVE_EOF)
 		return GT_OK;
-	if (rc < ARCHIVE_WARN) /* a warning: a path in another encoding, which is read below */
+	if (rc < ARCHIVE_WARN) /* ARCHIVE_WARN: the path has another encoding; it is read below */
 		return fail_damaged(p, err);
-	/* A path is stored as UTF-8, as other bytes, or as either without a mark. In the locale "C" libarchive converts only one of them. */
+	/* A path is stored as UTF-8, as other bytes, or without its encoding. In the locale "C", each function returns only some of these. */
 	out->path = archive_entry_pathname_utf8(e);
 	out->path = out->path ? out->path : archive_entry_pathname(e);
 	if (!out->path)
@@ -132,7 +132,7 @@ static enum gt_code read_content(void *archive, void *buf, size_t n, size_t *got
 	struct packed *p = archive;
 	la_ssize_t done = archive_read_data(p->a, buf, n);
 	*got = done < 0 ? 0 : (size_t)done;
-	return done < 0 ? fail_damaged(p, err) : GT_OK; /* a warning also means that the content is wrong */
+	return done < 0 ? fail_damaged(p, err) : GT_OK; /* a warning here means wrong content, so it is an error too */
 }
 
 static uint64_t count_unpacked(void *archive)

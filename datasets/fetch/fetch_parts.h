@@ -9,8 +9,8 @@
 
 #define GT_FETCH_PATH 4096
 
-/* Sets *good to whether the file fd has exactly `size` bytes (0: any number) and a digest with these first digits; sha256 NULL: only the
- * size is checked. Fails if the file is unreadable. */
+/* Sets *good to whether the file fd has exactly `size` bytes (0: any size) and a digest that begins with sha256 (NULL: any digest). Fails
+ * if the file is unreadable. */
 enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const char *sha256, bool *good, struct gt_err *err);
 
 /* ---- transfer.c ------------------------------------------------------------------------------------------------------------- */
@@ -25,11 +25,11 @@ struct gt_transfer {
 
 enum gt_transfer_end {
 	GT_TRANSFER_DONE,
-	GT_TRANSFER_AGAIN, /* failed, see err; received bytes are kept, and another attempt can succeed */
-	GT_TRANSFER_NEVER  /* failed, see err; another attempt with this URL (or disk) cannot succeed */
+	GT_TRANSFER_AGAIN, /* failed (reason in err); received bytes are kept, and another attempt can succeed */
+	GT_TRANSFER_NEVER  /* failed (reason in err); another attempt with this URL (or disk) cannot succeed */
 };
 
-/* Makes one HTTP or HTTPS request and appends the data to the file; with a Range header if have > 0. */
+/* Makes one HTTP or HTTPS request, with a Range header if have > 0, and appends the data to the file. */
 enum gt_transfer_end gt_transfer(const struct gt_transfer *t, struct gt_err *err);
 
 /* ---- untar.c ---------------------------------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 4, PROGRESS = 1 << 20 }; /* attempts that receive PROGRESS bytes do not count as tries: a bad connection can break often */
+enum { TRIES = 4, PROGRESS = 1 << 20 }; /* TRIES: maximum number of attempts in a row that receive less than PROGRESS bytes */
 
 struct fetch {
 	const struct gt_known_dataset *row;
@@ -53,16 +53,15 @@ enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const ch
 	return rc;
 }
 
-/* Locks the folder itself, so that no lock file remains, and the lock ends with the process. */
+/* Locks the folder itself: no lock file remains, and the lock ends with the process. */
 static enum gt_code lock_dir(struct fetch *f, struct gt_err *err)
 {
 	f->dirfd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (f->dirfd < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%.500s: %s", f->dir, strerror(errno));
 	if (flock(f->dirfd, LOCK_EX | LOCK_NB)) {
-		enum gt_code rc = errno == EWOULDBLOCK ? gt_fail(err, GT_EFAIL, "%.500s: another gtrain process downloads into this folder; wait "
-		                                                 "until it has ended",
-		                                                 f->dir)
+		enum gt_code rc = errno == EWOULDBLOCK ? gt_fail(err, GT_EFAIL, "%.500s: another gtrain process downloads into this directory; "
+		                                                 "wait until that process has ended", f->dir)
 		                                       : gt_fail(err, GT_EIO, "%.500s: %s", f->dir, strerror(errno));
 		close(f->dirfd);
 		return rc;
@@ -127,7 +126,7 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 		*stop = rc != GT_OK;
 		if (rc != GT_OK || good)
 			return rc;
-		gt_fail(err, GT_EDATA, "%s: the digest differs from that of the published %s; the file was removed", url, file->name);
+		gt_fail(err, GT_EDATA, "%s: the digest differs from the digest of the published %s; the file was removed", url, file->name);
 		if (ftruncate(fd, 0) || !have) /* the partial file may be from another source: download again from the beginning */
 			return GT_EDATA;
 	}
@@ -146,7 +145,7 @@ static enum gt_code put_in_place(const struct fetch *f, int fd, const char *part
 	return GT_OK;
 }
 
-/* Tries all mirrors in turn. If all of them fail, the error names each with its reason. */
+/* Tries all mirrors in turn. If all fail, the error names each mirror with its reason. */
 static enum gt_code from_mirrors(const struct fetch *f, const struct gt_known_file *file, int fd, const char *part, struct gt_err *err)
 {
 	const char *one[] = {f->base_url, NULL}, *const *mirrors = f->base_url ? one : f->row->mirrors;
@@ -159,11 +158,11 @@ static enum gt_code from_mirrors(const struct fetch *f, const struct gt_known_fi
 		enum gt_code one_rc = from_mirror(f, file, mirrors[tried], fd, part, &stop, err);
 		if (one_rc == GT_OK || stop)
 			return one_rc;
-		rc = !tried || rc == one_rc ? one_rc : GT_EIO; /* different failures: some may be temporary, hence GT_EIO */
+		rc = !tried || rc == one_rc ? one_rc : GT_EIO; /* different codes: one of the failures may be temporary */
 		if (n < sizeof all)
 			n += (size_t)snprintf(all + n, sizeof all - n, "%s%.280s", tried ? "; " : "", err->msg);
 	}
-	return tried > 1 ? gt_fail(err, rc, "%s: none of the %d mirrors has it: %s", file->name, tried, all) : rc;
+	return tried > 1 ? gt_fail(err, rc, "%s: the download failed from all %d mirrors: %s", file->name, tried, all) : rc;
 }
 
 static enum gt_code fetch_file(const struct fetch *f, const struct gt_known_file *file, struct gt_err *err)

@@ -12,7 +12,7 @@ struct state {
 	const struct gt_transfer *t;
 	CURL *curl;
 	uint64_t at;          /* offset of the next byte */
-	uint64_t size;        /* number of bytes of the whole file; UNKNOWN_MAX until the server tells, if it is not published */
+	uint64_t size;        /* size of the whole file in bytes; if not published, UNKNOWN_MAX until the server sends the size */
 	bool placed;          /* `at` has been set from the status of the reply */
 	uint64_t other_size;  /* size of the server's file if it differs from the expected size */
 	struct gt_err disk;   /* write error; code GT_OK: no error */
@@ -116,7 +116,7 @@ static enum gt_transfer_end classify_result(struct state *s, CURLcode rc, const 
 		return give_up(t);
 	}
 	if (s->wrong_range || status == 416) { /* the partial file does not match the server's file: start again */
-		gt_fail(err, GT_EIO, "%s: the server does not continue at byte %llu", t->url, (unsigned long long)t->have);
+		gt_fail(err, GT_EIO, "%s: the server cannot continue the download at byte %llu", t->url, (unsigned long long)t->have);
 		return t->have && !ftruncate(t->fd, 0) ? GT_TRANSFER_AGAIN : GT_TRANSFER_NEVER;
 	}
 	if (rc == CURLE_OK && status != 200 && status != 206)
@@ -132,7 +132,7 @@ static enum gt_transfer_end classify_result(struct state *s, CURLcode rc, const 
 		char of[40] = "";
 		if (told)
 			snprintf(of, sizeof of, " of %llu", (unsigned long long)s->size);
-		gt_fail(err, GT_EIO, "%s: the transfer ended after %llu%s bytes; they are kept: run the command again to continue", t->url,
+		gt_fail(err, GT_EIO, "%s: the transfer ended after %llu%s bytes; gtrain keeps them: run the command again to continue", t->url,
 		        (unsigned long long)s->at, of);
 		return GT_TRANSFER_AGAIN;
 	}

@@ -61,7 +61,7 @@ static enum gt_code write_member(struct stream *s, const struct gt_tar_member *f
 	if (rc == GT_OK)
 		rc = gt_published_file(fd, part, m->size, m->sha256, &good, err);
 	if (rc == GT_OK && !good)
-		rc = gt_fail(err, GT_EDATA, "%s: the SHA-256 digest of %s differs from the published one", s->path, m->path);
+		rc = gt_fail(err, GT_EDATA, "%s: the SHA-256 digest of %s differs from the published digest", s->path, m->path);
 	if (rc == GT_OK)
 		rc = gt_file_sync_close(fd, part, err);
 	else

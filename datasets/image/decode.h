@@ -28,7 +28,7 @@ struct gt_image_head {
 	int orientation; /* Exif orientation of the stored pixels, 1 (upright) to 8 */
 };
 
-/* What to decode: at least the pixels x0 <= x < x1, y0 <= y < y1 of the image after a reduction by `reduce`. */
+/* The part of an image to decode: at least the pixels x0 <= x < x1, y0 <= y < y1 after a reduction by `reduce`. */
 struct gt_decode_part {
 	int reduce;             /* 1, 2, 4 or 8: a pixel is the mean of reduce x reduce pixels, computed by a smaller DCT; 1 for formats other
 	                           than JPEG. */
@@ -37,7 +37,7 @@ struct gt_decode_part {
 
 struct gt_pixels {
 	int64_t w, h;
-	int64_t left, top;  /* position of the first pixel in the whole image, if only a part was decoded */
+	int64_t left, top;  /* position of the first decoded pixel in the whole image */
 	int c;              /* number of channels: 1 (grey) or 3 (RGB) */
 	const uint8_t *data; /* h * w * c bytes, owned by the scratch */
 };
@@ -50,7 +50,7 @@ struct gt_decode_part gt_decode_whole(const struct gt_image_head *head);
  * convert("RGB"): alpha is dropped, 16-bit values are reduced to their high byte, CMYK is converted, and colour profiles are ignored. (PIL
  * clamps 16-bit grey to 255; these functions use the high byte.) The image is rotated by its Exif orientation, as by PIL's
  * ImageOps.exif_transpose. GT_EDATA: the image is damaged or truncated. Call gt_decode_pixels directly after gt_decode_head, with the same
- * scratch. A part has the same pixels as in the whole image; damage after the part may remain unnoticed. */
+ * scratch. A part has the same pixel values as in the whole image; damage after the part may remain unnoticed. */
 enum gt_code gt_decode_head(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, struct gt_image_head *head,
                             struct gt_err *err);
 enum gt_code gt_decode_pixels(const uint8_t *raw, size_t size, const char *name, const struct gt_image_head *head,
@@ -62,9 +62,9 @@ void gt_pixels_convert(const uint8_t *in, int from, uint8_t *out, size_t pixels)
 
 /* ---- for the decoders ----------------------------------------------------------------------------------------------------- */
 /* Returns the Exif orientation, 1 to 8, from the body of segment APP1 of a JPEG, chunk eXIf of a PNG or chunk EXIF of a WebP; 1 (upright)
- * if the body has none or is damaged. */
+ * if the body lacks the orientation or is damaged. */
 int gt_exif_orientation(const uint8_t *p, size_t n);
-/* Sets whether the columns (x) and rows (y) of the upright image are in reverse order along their axis of the stored image. */
+/* Sets *x and *y to whether the columns and rows of the upright image have the reverse order of their axis in the stored image. */
 void gt_orientation_mirrors(int orientation, bool *x, bool *y);
 /* Rotates and mirrors an image with this stored orientation so that it becomes upright. */
 enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_image_scratch *s, struct gt_err *err);

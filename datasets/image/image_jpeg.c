@@ -84,7 +84,7 @@ static enum gt_code create_decompressor(struct gt_jpeg *p, struct gt_err *err)
 		return gt_fail_memory(err, 0);
 	jpeg_create_decompress(&p->j);
 	p->j.progress = &p->c.progress;
-	p->j.mem->max_memory_to_use = 1024l << 20; /* enough for the coefficients of a progressive image of the largest size */
+	p->j.mem->max_memory_to_use = 1024l << 20; /* enough for the coefficients of the largest progressive image */
 	return GT_OK;
 }
 
@@ -106,7 +106,7 @@ static enum gt_code read_head(struct gt_jpeg *p, const char *name, struct gt_ima
 	GT_TRY(gt_image_check_size(name, j->image_width, j->image_height, err));
 	/* In a sequential Huffman image, a block of 8 x 8 takes at least two bits; a quarter of that leaves room for subsampling. */
 	if (!j->progressive_mode && !j->arith_code && (uint64_t)j->image_width * j->image_height / 1024 > p->size)
-		return gt_fail(err, GT_EDATA, "%s: JPEG: the header announces %u x %u pixels, which is more than the file can hold",
+		return gt_fail(err, GT_EDATA, "%s: JPEG: the header declares %u x %u pixels, which is more than the file can hold",
 		               name, j->image_width,
 		               j->image_height);
 	if (j->num_components != 1 && j->num_components != 3 && j->num_components != 4)
@@ -123,8 +123,8 @@ enum gt_code gt_jpeg_head(const uint8_t *raw, size_t size, const char *name, str
 {
 	if (!s->jpeg && !(s->jpeg = calloc(1, sizeof *s->jpeg)))
 		return gt_fail_memory(err, sizeof *s->jpeg);
-	/* libjpeg keeps its tables for later files without tables. Such a file would be decoded with the tables of the image that the thread
-	 * read before, so each image gets a new decoder. */
+	/* libjpeg keeps its tables for later files without tables. Such a file would be decoded with the tables of the previous image, so each
+	 * image gets a new decoder. */
 	jpeg_destroy_decompress(&s->jpeg->j);
 	GT_TRY(create_decompressor(s->jpeg, err));
 	s->jpeg->c.why[0] = 0;

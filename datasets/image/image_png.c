@@ -33,7 +33,7 @@ static void on_warning(png_structp png, png_const_charp why)
 	(void)png, (void)why; /* libpng's warnings are about unusual metadata and are ignored; damaged pixels are errors */
 }
 
-/* Finds the first chunk of a type, and returns the size of its body; NULL: there is none. */
+/* Finds the first chunk of a type, and returns the size of its body; NULL: no such chunk. */
 static const uint8_t *find_chunk(const uint8_t *raw, size_t size, const char *type, size_t *n)
 {
 	for (size_t at = 8; size - at >= 12;) {
@@ -80,7 +80,7 @@ static enum gt_code decode_pixels(png_structp png, png_infop info, struct source
 	GT_TRY(gt_image_check_size(name, w, h, err));
 	/* Deflate expands data by at most the factor 1,032: a tiny file that announces a huge image is rejected before memory is allocated. */
 	if ((uint64_t)png_get_rowbytes(png, info) * h / 1032 > src->size)
-		return gt_fail(err, GT_EDATA, "%s: PNG: the header announces %u x %u pixels, which is more than the file can hold", name, w, h);
+		return gt_fail(err, GT_EDATA, "%s: PNG: the header declares %u x %u pixels, which is more than the file can hold", name, w, h);
 	if (type == PNG_COLOR_TYPE_PALETTE)
 		png_set_palette_to_rgb(png);
 	if (type == PNG_COLOR_TYPE_GRAY && depth < 8)

@@ -1,4 +1,4 @@
-/* Memory of one thread for images in progress: buffers that are reused from image to image, the state of libjpeg, and tables of weights.
+/* Memory of one thread to decode and transform images: buffers that are reused for each image, libjpeg's state, and tables of weights.
  *
  *     GT_TRY(gt_scratch_take(s, GT_BUF_A, bytes, &p, err));       a buffer of bytes + GT_BUF_SLACK usable bytes
  */
@@ -12,7 +12,7 @@
 #define GT_BUF_SLACK 64
 
 enum gt_scratch_buf {
-	GT_BUF_DECODED, /* pixels of a decoder */
+	GT_BUF_DECODED, /* pixels from a decoder */
 	GT_BUF_UPRIGHT, /* these pixels after rotation by the Exif orientation */
 	GT_BUF_A,       /* results of transforms, alternating with B */
 	GT_BUF_B,

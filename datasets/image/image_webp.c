@@ -51,7 +51,7 @@ enum gt_code gt_webp_pixels(const uint8_t *raw, size_t size, const char *name, s
 {
 	WebPDecoderConfig conf;
 	if (!WebPInitDecoderConfig(&conf))
-		return gt_fail(err, GT_EINTERNAL, "%s: WebP: gtrain was built with another version of libwebp than the installed one", name);
+		return gt_fail(err, GT_EINTERNAL, "%s: WebP: gtrain was built with a different version of libwebp than is installed", name);
 	VP8StatusCode code = WebPGetFeatures(raw, size, &conf.input);
 	if (code == VP8_STATUS_OK) {
 		size_t bytes = (size_t)conf.input.width * (size_t)conf.input.height * 3;

@@ -10,14 +10,14 @@ struct gt_image_work {
 	struct gt_image_scratch *s;
 	struct gt_transform_list list;
 	const struct gt_sample_key *key;
-	const char *name;    /* of the image, in messages */
+	const char *name;    /* name of the image in messages */
 	struct gt_pixels px; /* the current image, with the channel count of the result */
 	bool owned;          /* px.data may be changed */
 	uint8_t *out;        /* the result, h * w * c bytes; may also hold intermediate images of this size */
 	int64_t h, w;
 	int c;
-	struct gt_recipe *recipe; /* if not NULL, and the list is one view with a resize, out may receive only the image part that the view
-	                             needs, and *recipe the remaining operations (kernels/recipe.h) */
+	struct gt_recipe *recipe; /* if not NULL, and the list is a view with a resize: out may receive only the image part that the view needs,
+	                             and *recipe the resize (kernels/recipe.h) */
 	int64_t slot;             /* with a recipe: maximum bytes of this part */
 };
 
@@ -34,7 +34,7 @@ uint8_t gt_transform_colour(const struct gt_floats *f, int i);
 
 /* Applies transform i, which keeps the size of the image. */
 enum gt_code gt_work_apply_one(struct gt_image_work *k, int i, struct gt_err *err);
-/* Applies the whole list, which gt_transform_in_kernel accepts, in the order of the gather kernel: it always crops before it mirrors. */
+/* Applies a list that gt_transform_in_kernel accepts in the order of the gather kernel, which always crops before it mirrors. */
 enum gt_code gt_work_apply_as_kernel(struct gt_image_work *k, struct gt_err *err);
 
 #endif

@@ -22,8 +22,8 @@ void gt_px_equalize(uint8_t *px, int64_t n, int c);
 /* Factor 0: smoothed; 1: unchanged; above 1: sharpened. out must not overlap in. */
 void gt_px_sharpness(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, int c, double factor);
 
-/* Output pixel (x, y) is the input pixel at (m[0] x + m[1] y + m[2], m[3] x + m[4] y + m[5]), where pixel centres are at half-integers;
- * outside the image it is `fill`, c bytes. Any number of channels. out must not overlap in. */
+/* Output pixel (x, y) is the input pixel at (m[0] x + m[1] y + m[2], m[3] x + m[4] y + m[5]), where pixel centres are at half-integers, or
+ * `fill` (c bytes) outside of the input. Any number of channels. out must not overlap in. */
 void gt_px_affine(const uint8_t *in, uint8_t *out, int64_t h, int64_t w, int c, const double m[6], bool bilinear, const uint8_t *fill);
 /* Sets m to a rotation about the centre of an image by `degrees`, counter-clockwise. */
 void gt_px_rotation(double m[6], int64_t h, int64_t w, double degrees);

@@ -102,7 +102,7 @@ static void draw_operations(const struct gt_image_work *k, struct gt_transform_l
                             struct gt_recipe *r, uint8_t *row)
 {
 	struct gt_recipe_op op[GT_RECIPE_MAX_OPS];
-	bool crop_first = gt_transform_in_kernel(list); /* as the gather kernel, which always crops before it mirrors */
+	bool crop_first = gt_transform_in_kernel(list); /* the gather kernel, too, always crops before it mirrors */
 	for (int pass = 0; pass < (crop_first ? 2 : 1); pass++)
 		for (int i = split->first; i < list.n; i++)
 			if (!crop_first || (list.t[i].type == GT_TF_PAD_CROP) == (pass == 0))

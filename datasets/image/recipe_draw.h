@@ -11,10 +11,10 @@
 
 struct gt_recipe_split {
 	bool on;       /* false: threads apply the whole list, and rows have no recipes */
-	bool resize;   /* the first `first` transforms are a random_resized_crop or a resize, the latter with or without a center_crop, and
-	                  gather.recipes applies them too. Threads resize images whose needed part exceeds the memory of a row, or whose resize
-	                  has more weights than the kernel supports */
-	int first;     /* number of transforms before the transforms that keep the size, which gather.recipes applies */
+	bool resize;   /* the first `first` transforms are a random_resized_crop, or a resize with or without a center_crop, and gather.recipes
+	                  applies them, too. But threads resize an image if its needed part exceeds a row, or the resize has too many weights
+	                  for the kernel */
+	int first;     /* index of the first of the transforms without a change of size, which gather.recipes applies */
 	int ops;       /* maximum number of operations of a recipe */
 	int contrasts; /* maximum number of contrast changes among these operations */
 	int64_t row;   /* bytes of a row; if `on`, a recipe and the pixels */

@@ -175,7 +175,7 @@ static void scale_rows(const struct gt_resample_axis *x, const uint8_t *in, int6
 	}
 }
 
-/* The same choice as Pillow 13; transforms.py compares the results. */
+/* Pillow 13 chooses in the same way; transforms.py compares the results. */
 bool gt_resample_columns_first(const struct gt_resample *r)
 {
 	const struct gt_resample_axis *x = &r->x, *y = &r->y;

@@ -10,8 +10,8 @@
  *     encoded file ── decoder ──> u8 [H, W, C] ── transform 0 ── transform 1 ── … ──> out, u8 [h, w, c]
  *                        └ decodes only the part, and only the DCT scale, that a random_resized_crop, resize or center_crop needs
  *
- * Pixels stay u8 from the decoder to the output; the gather kernel normalises them (data.mean, data.std). The arithmetic is that of
- * torchvision's transforms on PIL images. Every random decision is a pure function of (seed, epoch, sample, index in the list). */
+ * Pixels are u8 from the decoder to the output; the gather kernel normalises them (data.mean, data.std). Results equal torchvision's
+ * transforms on PIL images. Every random decision is a pure function of (seed, epoch, sample, index in the list). */
 #ifndef GT_IMAGE_TRANSFORM_H
 #define GT_IMAGE_TRANSFORM_H
 
@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The order is that of the words, which are the values of the key "type" of a transform in a config. */
+/* Each type has a word, which is the value of the key "type" of a transform in a config; types and words have the same order. */
 #define GT_TRANSFORM_WORDS                                                                                                       \
 	"pad_crop|hflip|random_resized_crop|resize|center_crop|vflip|rotate|color_jitter|grayscale|random_erasing|trivial_augment|" \
 	"rand_augment|mixup|cutmix"
@@ -62,7 +62,7 @@ struct gt_transform {
 	double brightness;      /* color_jitter: the factor is drawn from max(0, 1 - x) ... 1 + x, for contrast and saturation too */
 	double contrast, saturation;
 	double hue;             /* color_jitter: the shift is drawn from -hue ... hue, in turns; at most 0.5 */
-	int64_t ops, magnitude; /* rand_augment: number of operations; index of their strength, less than bins */
+	int64_t ops, magnitude; /* rand_augment: number of operations; index of their strength, below `bins` */
 	int64_t bins;           /* trivial_augment, rand_augment: number of strengths of each operation */
 	bool random;            /* random_erasing: fill with random bytes */
 	struct gt_floats fill;  /* random_erasing, rotate, trivial_augment, rand_augment: colour of new pixels, 0 ... 1, one value per channel
@@ -99,7 +99,7 @@ struct gt_image_job {
 	int ic;
 	struct gt_transform_list list;       /* empty: the image must have h x w pixels */
 	const struct gt_sample_key *key;     /* NULL: no transform of the list is random */
-	const struct gt_recipe_split *split; /* division of the list (recipe_draw.h); NULL: apply the whole list here */
+	const struct gt_recipe_split *split; /* division of the list (recipe_draw.h); NULL: gt_image_make applies the whole list */
 	int c;                               /* channels of the result: 1 or 3; if c = ic and no transform changes colours, any count */
 	int64_t h, w;
 	struct gt_image_scratch *scratch;
@@ -114,8 +114,8 @@ enum gt_code gt_image_make(const struct gt_image_job *job, struct gt_err *err);
  * `why` a sentence that begins with "expected". */
 enum gt_code gt_transform_check(struct gt_transform_list list, int64_t ih, int64_t iw, int c, int64_t h, int64_t w, int *at, char *why,
                                 size_t size);
-/* Returns the part of a list that works on single images: mixup and cutmix, which mix pairs of images of a batch, are at its end
- * (gt_transform_check). Pass only this part to the functions above. */
+/* Returns a list without its last transforms mixup and cutmix, which mix pairs of images of a batch (gt_transform_check). Pass only this
+ * part to the functions above. */
 struct gt_transform_list gt_transform_single(struct gt_transform_list list);
 /* Returns whether the gather kernel of the backend can apply the list: it has at most one pad_crop and one hflip, and nothing else. */
 bool gt_transform_in_kernel(struct gt_transform_list list);

@@ -1,4 +1,4 @@
-/* Applies a list of transforms to one image. A transform that changes the size first describes the input part that it needs (make_view), so
+/* Applies a list of transforms to one image. For a transform that changes the size, make_view computes the input part that it needs, so
  * that only this part is decoded; later transforms work on the result. */
 #include "image/image_scratch.h"
 #include "image/image_work.h"
@@ -6,12 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-/* The part of an image that a transform with a change of size reads, and the range of transforms that the view covers. */
+/* The part of an image that a transform with a change of size reads, and the transforms that use this part. */
 struct view {
 	int next;                         /* index of the first transform that is not part of the view */
 	bool resample;                    /* false: only a crop */
-	int64_t top, left, height, width; /* the crop; pixels outside the image are black. With resample, the box to resize, always inside the
-	                                     image. */
+	int64_t top, left, height, width; /* box to crop; pixels outside the image are black. With resample: box to resize, always inside the
+	                                     image */
 	struct gt_resample r;
 	int64_t row, column; /* with resample: the pixel of the (reduced) image that is pixel 0 of r */
 };
@@ -32,7 +32,7 @@ static int64_t centre_offset(int64_t crop, int64_t size)
 	return crop <= size ? (int64_t)rint((double)(size - crop) / 2) : -((crop - size) / 2);
 }
 
-/* Describes transform i, and the next transforms that can be combined with it, for an image of h x w pixels. */
+/* Describes transform i together with the next transforms that can be combined with i, for an image of h x w pixels. */
 static struct view make_view(const struct gt_image_work *k, int i, int64_t h, int64_t w)
 {
 	const struct gt_transform *t = &k->list.t[i], *then = i + 1 < k->list.n ? t + 1 : NULL;
@@ -78,8 +78,8 @@ static struct view make_view(const struct gt_image_work *k, int i, int64_t h, in
 	return v;
 }
 
-/* Sets the box [begin, begin + n) of an axis with `size` pixels, which is reduced. mirrored: the stored axis has the reverse direction, so
- * that an incomplete pixel (of fewer than `reduce` pixels) is first, not last. */
+/* Sets the box [begin, begin + n) of an axis with `size` pixels, after its reduction. mirrored: the stored axis has the reverse direction,
+ * so that an incomplete pixel (of fewer than `reduce` pixels) is first, not last. */
 static void set_box(struct gt_resample_axis *a, int64_t *origin, int64_t begin, int64_t n, int64_t size, int reduce, bool mirrored)
 {
 	int64_t most = (size + reduce - 1) / reduce, shift = mirrored ? most * reduce - size : 0, end = begin + shift + n;

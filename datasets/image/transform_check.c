@@ -45,11 +45,11 @@ static enum gt_code check_one(struct gt_transform_list list, int i, int c, char 
 	bool mixes = t->type >= GT_TF_MIXUP;
 	for (int k = 0; k < i && (t->type <= GT_TF_HFLIP || mixes); k++)
 		if (list.t[k].type == t->type)
-			WRONG("expected at most one %s, got a second one", word);
+			WRONG("expected at most one transform of type %s, got more", word);
 	if (i && !mixes && list.t[i - 1].type >= GT_TF_MIXUP)
-		WRONG("expected mixup and cutmix at the end of the list, because they mix images that are complete, got %s after them", word);
+		WRONG("expected mixup and cutmix at the end of the list, because they mix finished images, got %s after them", word);
 	if (i && mixes && list.t[i - 1].type >= GT_TF_MIXUP && list.t[i - 1].p + t->p > 1)
-		WRONG("expected probabilities p of mixup and cutmix whose sum is at most 1, got %g and %g", list.t[i - 1].p, t->p);
+		WRONG("expected the probabilities p of mixup and cutmix to have a sum of at most 1, got %g and %g", list.t[i - 1].p, t->p);
 	if (t->scale[0] > t->scale[1])
 		WRONG("expected scale = [lowest, highest], got [%g, %g]", t->scale[0], t->scale[1]);
 	if (t->ratio[0] > t->ratio[1])
@@ -61,7 +61,7 @@ static enum gt_code check_one(struct gt_transform_list list, int i, int c, char 
 	if (t->type == GT_TF_RAND_AUGMENT && t->magnitude >= t->bins)
 		WRONG("expected a magnitude < bins = %" PRId64 ", got %" PRId64, t->bins, t->magnitude);
 	if (t->fill.n > 1 && t->fill.n != c)
-		WRONG("expected 1 number in fill, or one for each of %d channels, got %d", c, t->fill.n);
+		WRONG("expected 1 value in fill, or a value for each of %d channels, got %d", c, t->fill.n);
 	if (c > GT_MAX_CHANNELS)
 		WRONG("expected at most %d channels, got %d", GT_MAX_CHANNELS, c);
 	if (colours && c != 1 && c != 3)
@@ -93,9 +93,9 @@ enum gt_code gt_transform_check(struct gt_transform_list list, int64_t ih, int64
 			least = ih < iw ? ih : iw;
 		} else if (t->type == GT_TF_PAD_CROP && t->mode == 1 && t->pad >= least) {
 			if (least > 1 || ih)
-				WRONG("expected a pad smaller than the image, whose edge it mirrors, got %" PRId64, t->pad);
-			WRONG("expected a resize, random_resized_crop or center_crop before pad_crop, whose pad must be smaller than the image, whose "
-			      "edge it mirrors");
+				WRONG("expected a pad smaller than the image, because the pad mirrors the image's edge, got %" PRId64, t->pad);
+			WRONG("expected a resize, random_resized_crop or center_crop before pad_crop, because the pad mirrors the image's edge and "
+			      "must be smaller than the image");
 		}
 		if (ih > GT_IMAGE_MAX_SIDE || iw > GT_IMAGE_MAX_SIDE || (ih && iw > GT_IMAGE_MAX_PIXELS / ih))
 			WRONG("expected at most %" PRId64 " pixels, got %" PRId64 " x %" PRId64, GT_IMAGE_MAX_PIXELS, ih, iw);

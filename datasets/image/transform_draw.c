@@ -1,5 +1,5 @@
 /* The random parameters of transforms. Each transform of a list has its own random stream, so that a change of one entry does not change
- * the draws of other entries. pad_crop and hflip draw the same values as the gather kernel (kernels/aug.h), whatever their index. */
+ * the draws of other entries. pad_crop and hflip draw the same values as the gather kernel (kernels/aug.h) at any index. */
 #include "aug.h"
 #include "image/image_work.h"
 #include <math.h>
@@ -122,7 +122,7 @@ static double operation_strength(const struct gt_transform *t, int op, int64_t i
 {
 	bool wide = t->type == GT_TF_TRIVIAL_AUGMENT;
 	const struct operation *o = &operations[op];
-	if (op == GT_AUG_POSTERIZE) /* remaining bits; at most 6 or 4 bits are removed */
+	if (op == GT_AUG_POSTERIZE) /* number of bits to keep; at most 6 or 4 bits are removed */
 		return 8 - (double)rintf((float)i / (float)((double)(t->bins - 1) / (wide ? 6 : 4)));
 	if (!wide && (op == GT_AUG_TRANSLATE_X || op == GT_AUG_TRANSLATE_Y))
 		return linspace_at(0, 150.0 / 331.0 * (double)(op == GT_AUG_TRANSLATE_X ? w : h), t->bins, i);

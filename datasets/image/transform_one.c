@@ -31,7 +31,7 @@ static enum gt_code crop_and_mirror(struct gt_image_work *k, struct gt_aug g, co
 	size_t c = (size_t)k->c;
 	int reflect = crop && crop->mode == 1;
 	if (reflect && (crop->pad >= p->h || crop->pad >= p->w))
-		return gt_fail(err, GT_EDATA, "%s: expected an image larger than the pad of %lld, whose edge is mirrored, got %lld x %lld pixels",
+		return gt_fail(err, GT_EDATA, "%s: expected an image larger than the pad of %lld, which mirrors the edge, got %lld x %lld pixels",
 		               k->name, (long long)crop->pad, (long long)p->w, (long long)p->h);
 	GT_TRY(gt_work_take(k, p->h, p->w, &to, err));
 	if (c == 3)
@@ -199,7 +199,7 @@ enum gt_code gt_work_apply_one(struct gt_image_work *k, int i, struct gt_err *er
 			GT_TRY(apply_operation(k, t, &d, op, err));
 		return GT_OK;
 	default:
-		return gt_fail(err, GT_EINTERNAL, "%s: transform %d has type %d, which is unknown here", k->name, i, t->type);
+		return gt_fail(err, GT_EINTERNAL, "%s: transform %d has the unknown type %d", k->name, i, t->type);
 	}
 }
 

@@ -14,8 +14,8 @@ static int days_in_month(int year, int month)
 	return days[month - 1] + (month == 2 && leap);
 }
 
-/* Returns the days from 1970-01-01 to a date of the Gregorian calendar. The computation uses years that begin in March, so that the leap
- * day is the last day of a year. */
+/* Returns the days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March here, so that the leap day is the last day of
+ * a year. */
 static int64_t days_since_1970(int year, int month, int day)
 {
 	int64_t y = year - (month <= 2), era = y / 400, of_era = y - era * 400; /* y >= 0 */
@@ -77,7 +77,7 @@ struct fields {
 	double time;
 };
 
-/* The text need not end with a NUL. */
+/* Reads the fields of a date. The text need not end with a NUL. */
 static bool read_fields(const char *text, size_t len, struct fields *f)
 {
 	enum { SHORTEST = 8, LONGEST = 63 };

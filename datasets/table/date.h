@@ -26,8 +26,8 @@ bool gt_date_parse(const char *text, size_t len, enum gt_date_order order, doubl
 #define GT_DATE_PARTS 9
 extern const char *const gt_date_part_names[GT_DATE_PARTS];
 /* Sets the parts of a date, given in seconds from 1970: year, month (1 ... 12), day of the month (1 ... 31), day of the week (0: Monday),
- * day of the year (1 ... 366), whether it is the first and the last day of its month, days since 1970 with their fraction, and the share of
- * the day. */
+ * day of the year (1 ... 366), 1 if it is the first day of its month, 1 if it is the last, days since 1970 with their fraction, and the
+ * fraction of the day. */
 void gt_date_parts(double seconds, double out[GT_DATE_PARTS]);
 
 #endif

@@ -30,8 +30,7 @@ static enum gt_code from_bytes(enum gt_encoding from, const uint8_t *s, size_t n
 		bool special = from == GT_WINDOWS_1252 && s[i] >= 0x80 && s[i] < 0xa0;
 		uint32_t c = special ? gt_windows_1252[s[i] - 0x80] : s[i];
 		if (special && !c)
-			return gt_fail(err, GT_EDATA, "%.400s:%lld: expected Windows-1252, got the byte 0x%02x, which it does not have", path,
-			               (long long)line, s[i]);
+			return gt_fail(err, GT_EDATA, "%.400s:%lld: expected Windows-1252, got the invalid byte 0x%02x", path, (long long)line, s[i]);
 		line += c == '\n';
 		*at = put_utf8(*at, c);
 	}

@@ -1,5 +1,5 @@
-/* Converts text in other encodings to UTF-8. A file that begins with a UTF-16 byte order mark, as spreadsheets save "Unicode text", is
- * always converted; a file with a UTF-8 byte order mark never is. Other encodings cannot be detected reliably, so the user names them. */
+/* Converts text in other encodings to UTF-8. A file with a UTF-16 byte order mark (spreadsheets call it "Unicode text") is always
+ * converted; a file with a UTF-8 byte order mark is not. Other encodings cannot be detected reliably, so the user names them. */
 #ifndef GT_DATASETS_TABLE_ENCODING_H
 #define GT_DATASETS_TABLE_ENCODING_H
 
@@ -19,10 +19,10 @@ enum gt_encoding { GT_UTF_8, GT_LATIN_1, GT_WINDOWS_1252 };
 bool gt_encoding_is_utf16(const void *text, size_t n); /* returns whether text begins with a UTF-16 byte order mark */
 
 /* Converts n bytes to UTF-8, into *out, which is malloc'ed and has *len bytes plus `pad` unused bytes; a byte order mark is removed. A
- * UTF-16 byte order mark overrides `from`. path: for messages. GT_EDATA: file and line of a byte that does not exist in the encoding. */
+ * UTF-16 byte order mark overrides `from`. path: for messages. GT_EDATA names file and line of a byte that is invalid in the encoding. */
 enum gt_code gt_encoding_convert(enum gt_encoding from, const void *text, size_t n, size_t pad, const char *path, char **out, size_t *len,
                                  struct gt_err *err);
 
-bool gt_encoding_has_windows(uint8_t byte); /* Windows-1252 has a character for it */
+bool gt_encoding_has_windows(uint8_t byte); /* returns whether Windows-1252 has a character for the byte */
 
 #endif

@@ -10,12 +10,11 @@
 static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/* Computes the double nearest to digits * 10^exponent. Returns false if the result is not certain: the caller then uses strtod, which takes
+/* Computes the double nearest to digits * 10^exponent. Returns false if the result may be wrong: the caller then uses strtod, which takes
  * ten times as long.
  *
- * A product or quotient of two numbers without rounding errors is rounded correctly (W. D. Clinger, How to read floating point numbers
- * accurately, PLDI 1990). With 64 bits, the second rounding to 53 bits is correct unless the first result is next to the midpoint between
- * two doubles. */
+ * A product or quotient of two exact numbers is rounded correctly (W. D. Clinger, How to read floating point numbers accurately, PLDI
+ * 1990). With 64 bits, the second rounding to 53 bits is correct unless the first result is next to the midpoint between two doubles. */
 static bool scale_digits(uint64_t digits, int exponent, double *out)
 {
 	if (exponent < -22 || exponent > 22)
@@ -27,7 +26,7 @@ static bool scale_digits(uint64_t digits, int exponent, double *out)
 #if LDBL_MANT_DIG == 64 && defined(__x86_64__)
 	long double v = exponent < 0 ? (long double)digits / power[-exponent] : (long double)digits * power[exponent];
 	uint64_t bits;
-	memcpy(&bits, &v, sizeof bits); /* the first 8 bytes are the significand */
+	memcpy(&bits, &v, sizeof bits); /* the first 8 bytes of v are the significand */
 	unsigned rest = bits & 0x7ff;
 	*out = (double)v;
 	return rest < 0x3ff || rest > 0x401;
@@ -91,7 +90,7 @@ bool gt_cell_has_commas(const char *text, size_t len)
 	uint64_t ignored = 0;
 	const char *p = text + (*text == '-' || *text == '+'), *end = text + len, *from = p;
 	p = read_digits(p, &ignored);
-	bool three = p - from >= 1 && p - from <= 3; /* all groups of digits so far fit a thousands notation */
+	bool three = p - from >= 1 && p - from <= 3; /* all groups of digits so far have the lengths that thousands separators require */
 	char between = *p;
 	int64_t groups = 0;
 	if (p == from || (between != ',' && between != '.'))
@@ -105,7 +104,7 @@ bool gt_cell_has_commas(const char *text, size_t len)
 	}
 	if (groups > 1 && !three)
 		return false;
-	if (*p == (between == ',' ? '.' : ',')) { /* after groups of three digits, the other character begins the fraction */
+	if (*p == (between == ',' ? '.' : ',')) { /* after groups of three digits: the decimal point, which is the other character */
 		if (!three)
 			return false;
 		from = ++p;
@@ -137,7 +136,7 @@ static size_t separator_length(char thousands, const char *p)
 	return 0;
 }
 
-/* Writes a number as gt_cell_number reads it. Returns the number of bytes; 0: the text is not a number in this notation. */
+/* Rewrites a number so that gt_cell_number can read it. Returns its length in bytes; 0: the text is not a number in this notation. */
 static size_t write_plain_number(const struct gt_notation *f, const char *text, size_t len, char *to, size_t size)
 {
 	const char *p = text, *end = text + len;
@@ -172,7 +171,7 @@ static size_t write_plain_number(const struct gt_notation *f, const char *text, 
 		return 0;
 	}
 	for (; p < end; p++) {
-		if (!strchr("0123456789eE+-", *p)) /* gt_cell_number checks their order */
+		if (!strchr("0123456789eE+-", *p)) /* gt_cell_number checks the order of these characters */
 			return 0;
 		to[n++] = *p;
 	}

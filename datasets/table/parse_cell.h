@@ -1,8 +1,8 @@
-/* The text of one cell of a table: missing, a number, or a word. Spaces and tabs around the text do not belong to it.
+/* Parses the text of one table cell: missing, a number, or a word. Spaces and tabs around the text are ignored.
  *
  * A number is decimal: [+-] digits [. digits] [e [+-] digits], with digits before or after the point. Hexadecimal numbers, "inf" and
- * "infinity" are words. A number with a magnitude above 3.4e38, the largest f32, is out of range, such as 1e999; a number that is too small
- * for a double is 0. A table may write its numbers in another notation (struct gt_notation), such as 1.234,50. */
+ * "infinity" are words. A number such as 1e999, whose magnitude is above 3.4e38 (the largest f32), is out of range; a number that is too
+ * small for a double is 0. A table may write its numbers in another notation (struct gt_notation), such as 1.234,50. */
 #ifndef GT_DATASETS_TABLE_PARSE_CELL_H
 #define GT_DATASETS_TABLE_PARSE_CELL_H
 
@@ -13,7 +13,7 @@
 /* How the numbers of a table are written. All zero: as in C. */
 struct gt_notation {
 	char decimal;   /* '.' or ','; 0: '.' */
-	char thousands; /* between groups of three digits before it: '.', ',', '\'' (also ’) or ' ' (also spaces that do not break); 0: none */
+	char thousands; /* separator of groups of three digits: '.', ',', '\'' (also ’) or ' ' (also no-break spaces); 0: no separator */
 };
 
 enum gt_number_kind {
@@ -23,7 +23,7 @@ enum gt_number_kind {
 	GT_CELL_RANGE,  /* a number out of range */
 };
 
-/* Classifies a text of len bytes, which a NUL ends, and stores its number unless it is a word. The number is the nearest double. */
+/* Classifies a text of len bytes with a NUL at its end, and stores its number unless it is a word. The number is the nearest double. */
 enum gt_number_kind gt_cell_number(const char *text, size_t len, double *out);
 
 /* Like gt_cell_number, for a number in a notation. Groups of three digits may also be written without a separator. */
@@ -33,11 +33,11 @@ enum gt_number_kind gt_cell_parse(const struct gt_notation *n, const char *text,
 bool gt_cell_almost(const struct gt_notation *n, const char *text, size_t len);
 
 /* Returns whether a text of len bytes is a number that is written with commas: with a decimal comma (1,5 and 1.234,5), or with commas
- * between groups of three digits (1,234,567.8). Such a text is a word to gt_cell_number. */
+ * between groups of three digits (1,234,567.8). gt_cell_number takes such a text as a word. */
 bool gt_cell_has_commas(const char *text, size_t len);
 
-/* Returns whether a text of len bytes stands for an infinite number, as pandas takes it: inf or infinity, in any case, with or without a
- * sign. Such a text is a word to gt_cell_number. */
+/* Returns whether pandas reads a text of len bytes as an infinite number: inf or infinity, in any case, with or without a sign.
+ * gt_cell_number takes such a text as a word. */
 bool gt_cell_is_infinite(const char *text, size_t len);
 
 /* Removes spaces and tabs at both ends. If spaces or tabs were removed at the end, the byte after the text becomes NUL. A trimmed text may

@@ -131,7 +131,7 @@ enum gt_code gt_table_thin_out(struct gt_data_table *t, int64_t limit, struct gt
 	return GT_OK;
 }
 
-/* Parses each word of a column once. NaN: the word is not a number; HUGE_VAL: the number is out of range. */
+/* Parses each word of a column once, into numbers. NaN: the word is not a number; HUGE_VAL: the number is out of range. */
 static enum gt_code parse_words(const struct gt_data_table *t, const struct gt_words *w, double **out, struct gt_err *err)
 {
 	double *v;

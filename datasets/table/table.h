@@ -10,8 +10,8 @@
  *     table.csv --> csv.h: records --> parse_cell.h: missing, number or word --> columns: f64, i32 + words, or texts
  *
  * A column without a given type is first read as numbers, or as words if its first value is not a number. After all rows, table_odd.c
- * decides: a column of numbers may have a few other cells; a number with leading zeros (parse_cell.h) makes the column one of words. If the
- * decision differs, the files are read a second time with the decided type, because numbers do not keep their text. A column with more than
+ * decides: a column of numbers may have a few other cells; a number with leading zeros (parse_cell.h) turns the column into words. If the
+ * decided type differs from the type read, the files are read again, because numbers do not keep their text. A column with more than
  * GT_TABLE_MAX_WORDS distinct words is read once more, as texts. */
 #ifndef GT_DATASETS_TABLE_H
 #define GT_DATASETS_TABLE_H
@@ -38,7 +38,7 @@ struct gt_table_column {
 	int32_t *code;         /* [n] for GT_STORE_WORDS: index in words, or GT_CODE_MISSING or GT_CODE_OTHER */
 	struct gt_words words; /* UTF-8 */
 	struct gt_texts text;  /* [n] for GT_STORE_TEXT: UTF-8; a missing value is empty */
-	unsigned orders;       /* for columns of dates: orders in which all dates can be read, 1 << enum gt_date_order each; else 0 */
+	unsigned orders;       /* columns of dates: orders in which all dates are valid, as bits 1 << enum gt_date_order; else 0 */
 };
 
 /* The line at which a row begins in its file. Until the next entry, each row begins one line after the previous row. */
@@ -63,18 +63,18 @@ struct gt_data_table {
 struct gt_table_facts;
 
 /* Reads files whose columns have the same names; in files without a header, the same number of fields. GT_ECONFIG: the spec contradicts
- * itself or names a column that the files do not have. GT_EDATA: one sentence with file and line. On failure *out is empty. */
+ * itself or names a column that the files lack. GT_EDATA: the message names file and line. On failure *out is empty. */
 enum gt_code gt_table_read(const char *const *path, int nfiles, const struct gt_table_spec *spec, struct gt_data_table *out,
                            struct gt_err *err);
 
 /* Reads files with the columns of fitted facts: column k of *out is facts->column[k]. The files may lack ignored columns and, unless
- * `targets` is set, target columns; further columns are skipped. Of the spec only delimiter, notation, na and max_bytes are used. Files
- * without a header have either all columns of the training data, or all but the targets. GT_EDATA: the sentence names missing columns, or
- * the class of a target that the facts lack. */
+ * `targets` is set, target columns; further columns are skipped. Only delimiter, notation, na and max_bytes of the spec are used. Files
+ * without a header have all columns of the training data, or all except the targets. GT_EDATA: the message names missing columns, or a
+ * target's class that the facts lack. */
 enum gt_code gt_table_read_as(const char *const *path, int nfiles, const struct gt_table_spec *spec, const struct gt_table_facts *facts,
                               bool targets, struct gt_data_table *out, struct gt_err *err);
 void gt_table_free(struct gt_data_table *t);
-/* Frees the columns and row_id; gt_table_where still works. */
+/* Frees the columns and row_id; gt_table_where may still be called. */
 void gt_table_drop_columns(struct gt_data_table *t);
 
 uint64_t gt_table_bytes(const struct gt_data_table *t); /* bytes of memory of t */
@@ -91,7 +91,7 @@ const char *gt_table_text(const struct gt_data_table *t, int k, int64_t row, siz
 /* Returns the file of a row, and in *line the line at which it begins. */
 const char *gt_table_where(const struct gt_data_table *t, int64_t row, int64_t *line);
 
-/* Returns GT_EDATA with a message about the cell of a row in column k, or, if row is -1, about the column. */
+/* Fails with GT_EDATA and a message about the cell of a row in column k or, if row is -1, about the column. */
 enum gt_code gt_table_fail(const struct gt_data_table *t, int k, int64_t row, const char *why, struct gt_err *err);
 
 /* Writes the numbers of rows `row` of column k to out[n]; NaN: missing. row NULL: the rows 0 ... n - 1. GT_EDATA: a cell is a word, or a

@@ -114,14 +114,14 @@ static enum gt_code check_name(const struct gt_table_reader *r, const char *key,
 			               gt_cell_shown(name, shown), gt_cell_shown(r->table->column[k].name, like));
 		append_name(list, sizeof list, k, r->table->column[k].name);
 	}
-	bool decoded = false; /* decode with another encoding than UTF-8, as the file may have had before */
+	bool decoded = false; /* names were decoded from another encoding than UTF-8, which an earlier version of the file may have had */
 	for (const char *p = name; *p; p++)
 		decoded |= (*p & 0x80) && r->spec->encoding != GT_UTF_8;
 	bool taken_for_data = !r->table->header && r->spec->header == GT_HEADER_AUTO;
 	return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%s\"; its columns are %s%s", key, gt_csv_path(r->csv),
 	               gt_cell_shown(name, shown), list,
 	               decoded ? "; remove data.encoding if the file is UTF-8 now"
-	               : taken_for_data ? ", because the first line has a number, a date, a long text or a text twice, so that it is no header"
+	               : taken_for_data ? ", because the first line has a number, a date, a long text or a text twice, so it is not a header"
 	                              : "");
 }
 
@@ -137,8 +137,8 @@ static enum gt_code check_names(const struct gt_table_reader *r, struct gt_err *
 	return GT_OK;
 }
 
-/* Returns whether data.columns names the fields of files without a header: one name per field, and not only the names c1, c2, …, which
- * gtrain gives to unnamed columns, and which may be listed in any order. */
+/* Returns whether data.columns names the fields of files without a header: one name per field, and not only c1, c2, …, which are gtrain's
+ * names of unnamed columns and may be in any order. */
 static bool names_all_fields(const struct gt_table_spec *s, int nfields)
 {
 	int numbered = 0;
@@ -170,11 +170,11 @@ static enum gt_code make_columns(struct gt_table_reader *r, const struct gt_csv_
 		if (!(r->table->column[i].name = name))
 			return gt_fail_memory(err, 0);
 		if (!gt_utf8_valid(name))
-			return gt_fail(err, GT_EDATA, "%.400s:%lld: expected names of columns in UTF-8, got \"%s\"; " GT_USE_ENCODING,
+			return gt_fail(err, GT_EDATA, "%.400s:%lld: expected column names in UTF-8, got \"%s\"; " GT_USE_ENCODING,
 			               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
-		for (const char *p = name; *p; p++) /* a config cannot contain such a name */
+		for (const char *p = name; *p; p++) /* a config cannot contain control characters */
 			if ((uint8_t)*p < 0x20 || *p == 0x7f)
-				return gt_fail(err, GT_EDATA, "%.400s:%lld: expected names of columns without control characters, got \"%s\"",
+				return gt_fail(err, GT_EDATA, "%.400s:%lld: expected column names without control characters, got \"%s\"",
 				               gt_csv_path(r->csv), (long long)r->first_line, gt_cell_shown(name, shown));
 		enum gt_date_order order = gt_table_given_order(s, name);
 		set_reading(r, i, given_store(s, name), gt_table_given_type(s, name), order != GT_DATE_AUTO ? 1u << order : ALL_ORDERS);
@@ -208,7 +208,7 @@ static enum gt_code map_names(struct gt_table_reader *r, const struct gt_csv_rec
 	for (int i = 0; i < t->ncolumns && code == GT_OK; i++) {
 		code = gt_words_add(&names, t->column[i].name, strlen(t->column[i].name), &k, err);
 		if (code == GT_OK && k != i)
-			code = gt_fail(err, GT_EDATA, "%.400s:%lld: expected columns of different names, got \"%s\" twice", gt_csv_path(r->csv),
+			code = gt_fail(err, GT_EDATA, "%.400s:%lld: expected columns with different names, got \"%s\" twice", gt_csv_path(r->csv),
 			               (long long)r->first_line, gt_cell_shown(t->column[i].name, shown));
 	}
 	for (int i = 0; i < rec->n && code == GT_OK; i++) {
@@ -221,7 +221,7 @@ static enum gt_code map_names(struct gt_table_reader *r, const struct gt_csv_rec
 			code = gt_fail(err, GT_EDATA, "%.400s:%lld: expected the columns of %.300s, got also \"%s\"", gt_csv_path(r->csv),
 			               (long long)r->first_line, t->path[0], gt_cell_shown(name, shown));
 		else if (k >= 0 && found[k])
-			code = gt_fail(err, GT_EDATA, "%.400s:%lld: expected columns of different names, got \"%s\" twice", gt_csv_path(r->csv),
+			code = gt_fail(err, GT_EDATA, "%.400s:%lld: expected columns with different names, got \"%s\" twice", gt_csv_path(r->csv),
 			               (long long)r->first_line, gt_cell_shown(name, shown));
 		else if (k >= 0)
 			found[k] = true;
@@ -257,7 +257,7 @@ static enum gt_code map_positions(struct gt_table_reader *r, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Signs that the first record of a file is a header, in a table that must not have headers. */
+/* Evidence that the first record of a file is a header, although the table must not have headers. */
 struct header_signs {
 	int words;  /* count of words that the training data does not have in their columns */
 	bool number; /* one of these words is in a column of numbers */
@@ -265,7 +265,7 @@ struct header_signs {
 	bool names; /* the fields are the names of their columns */
 };
 
-/* Updates the signs for the field of column k, whose text has len bytes. */
+/* Updates the evidence with the field of column k, whose text has len bytes. */
 static void note_header_signs(const struct gt_table_reader *r, int k, const char *text, size_t len, struct header_signs *h)
 {
 	const struct gt_table_fact *f = r->facts ? &r->facts->column[k] : NULL;
@@ -302,9 +302,9 @@ static enum gt_code reject_header(const struct gt_table_reader *r, const struct 
 	/* A single unknown word is weak evidence: a table may have only one column of words. */
 	if (!h.names && (h.value || (!h.number && h.words < 2)))
 		return GT_OK;
-	return gt_fail(err, GT_EDATA, "%.400s:%lld: expected a row, because the %s no header, got what looks like one: %s; remove the line%s",
+	return gt_fail(err, GT_EDATA, "%.400s:%lld: expected a row, because the %s no header, got a line like a header: %s; remove the line%s",
 	               gt_csv_path(r->csv), (long long)r->first_line, r->facts ? "training data has" : "files before have", list,
-	               h.number || h.names ? "" : ", or put another one before it if it is a row");
+	               h.number || h.names ? "" : ", or, if it is a row, put another row before it");
 }
 
 enum gt_code gt_table_map_columns(struct gt_table_reader *r, const struct gt_csv_record *rec, bool *is_header, struct gt_err *err)

@@ -92,7 +92,7 @@ static enum gt_code check_column(const struct gt_table_facts *f, int k, const ch
 	return GT_OK;
 }
 
-/* Fails because no column is an input. Names the first ignored column. Words that are all different may be paths of images. */
+/* Fails because no column is an input, and names the first ignored column. If all words of the column differ, they may be image paths. */
 static enum gt_code fail_no_inputs(const struct gt_table_facts *f, const char *where, struct gt_err *err)
 {
 	char shown[GT_CELL_SHOWN], ignored[256] = "";
@@ -132,8 +132,8 @@ enum gt_code gt_table_facts_finish(struct gt_table_facts *f, const char *where, 
 		return fail_no_inputs(f, where, err);
 	if (bytes > GT_TABLE_MAX_TEXT)
 		return gt_fail(err, GT_EDATA,
-		               "%.400s: the different words of its columns need %llu bytes in a checkpoint, more than the %llu "
-		               "allowed; give columns of many words the type \"ignore\"", where, (unsigned long long)bytes,
+		               "%.400s: the different words of the table's columns need %llu bytes in a checkpoint, more than the %llu allowed; "
+		               "give columns of many words the type \"ignore\"", where, (unsigned long long)bytes,
 		               (unsigned long long)GT_TABLE_MAX_TEXT);
 	return GT_OK;
 }

@@ -40,7 +40,7 @@
 #include "table/table.h"
 
 #define GT_TABLE_FEW 20 /* maximum number of different whole numbers of an inferred categorical column */
-#define GT_TABLE_PROSE 8 /* fewest parts between spaces of an inferred column of texts, on average */
+#define GT_TABLE_PROSE 8 /* minimum average number of space-separated parts in an inferred column of texts */
 #define GT_TABLE_MAX_TEXT ((uint64_t)48 << 20) /* maximum bytes of all names and words as JSON, so that checkpoints stay readable */
 #define GT_NO_TARGET "the target is missing"             /* end of the reason why a row is left out */
 #define GT_AMBIGUOUS_DATES "dates whose day and month cannot be told apart: write type = \"date\"; order = \"dmy\" or \"mdy\""
@@ -59,7 +59,7 @@ struct gt_table_fact {
 	bool na;                   /* continuous, date: there is a column NAME_na */
 	bool whole;                /* the words are whole numbers, as "%lld" writes them */
 	struct gt_words words;     /* categorical: word i has code i + GT_CODE_OF_WORDS; target of classes: word i is class i */
-	/* for people; 0 or NULL in facts from a checkpoint */
+	/* for output only; 0 or NULL in facts from a checkpoint */
 	int64_t missing;           /* rows of the training split without a value */
 	bool given;                /* the type was given */
 	enum gt_column_type inferred; /* given: the type that would be inferred; GT_COLUMN_AUTO: not known */
@@ -81,7 +81,7 @@ struct gt_table_facts {
 };
 
 /* Fits facts to the rows row[nrows] (ascending) of t; NULL: to all nrows rows. Needs 16 bytes of temporary memory per row. GT_ECONFIG: the
- * spec has no target, or classes as the targets of several columns. GT_EDATA: a sentence with file and line. On failure *out is empty. */
+ * spec has no target, or classes as the targets of several columns. GT_EDATA: the message names file and line. On failure *out is empty. */
 enum gt_code gt_table_fit(const struct gt_data_table *t, const struct gt_table_spec *spec, const int64_t *row, int64_t nrows,
                             struct gt_table_facts *out, struct gt_err *err);
 void gt_table_facts_free(struct gt_table_facts *f);
@@ -95,13 +95,13 @@ int32_t gt_table_lookup(const struct gt_table_fact *f, const struct gt_notation 
 
 /* Returns the number of values of a column, without NAME_na: 1, GT_DATE_PARTS, or 0. */
 int gt_table_values(const struct gt_table_fact *f);
-/* Both functions return the column index of code or target i, from 0. */
+/* Both functions return the column of code or target i, from 0. */
 int gt_table_code_column(const struct gt_table_facts *f, int i);
 int gt_table_target_column(const struct gt_table_facts *f, int i);
 /* Returns the number of codes of a categorical column, which are 0 ... the result - 1; of a target, the number of classes. */
 int64_t gt_table_cardinality(const struct gt_table_facts *f, int column);
 
-/* Row-major arrays that gt_table_transform fills; NULL: do not compute. All are owned by the caller. */
+/* Row-major arrays that gt_table_transform fills; NULL: do not compute this array. The caller owns the arrays. */
 struct gt_table_fields {
 	float *values;   /* [n, nvalues] */
 	int32_t *codes;  /* [n, ncodes] */
@@ -111,7 +111,7 @@ struct gt_table_fields {
 };
 
 /* Converts all rows of a table whose columns match the facts. The result of a row does not depend on other rows. Needs 8 bytes of temporary
- * memory per row. GT_EDATA: one sentence with file and line: a cell is not a number, a target is missing, or the facts lack a class. */
+ * memory per row. GT_EDATA names file and line: a cell is not a number, a target is missing, or the facts lack a class. */
 enum gt_code gt_table_transform(const struct gt_data_table *t, const struct gt_table_facts *f, const struct gt_table_fields *out,
                             struct gt_err *err);
 
@@ -134,8 +134,8 @@ enum gt_code gt_table_marks(const struct gt_data_table *t, const struct gt_table
 enum gt_code gt_table_strata(const struct gt_data_table *t, const struct gt_table_spec *spec, int32_t *out, int64_t *groups,
                              struct gt_err *err);
 
-/* Appends the setting "columns = ( … );" of a config to *text, one line per column, with comments; each line begins with `indent`. The
- * caller frees *text. */
+/* Appends the setting "columns = ( … );" of a config to *text, one line per column, each with `indent` before it and a comment. The caller
+ * frees *text. */
 enum gt_code gt_table_columns_text(const struct gt_table_facts *f, const char *indent, char **text, struct gt_err *err);
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------------------------- */
@@ -159,8 +159,8 @@ void gt_table_json_put(struct gt_json *j, const char *key, const struct gt_table
  * frees *out with gt_table_facts_free; on failure it is empty. GT_EDATA: v does not have this form. */
 enum gt_code gt_table_json_get(const struct gt_json_value *v, const char *path, struct gt_table_facts *out, struct gt_err *err);
 
-/* Compares two facts as far as a model's inputs and targets depend on them: GT_EDATA names the first difference. For a resumed run, whose
- * training data must be unchanged. where: the data's name for messages. */
+/* Compares those members of two facts that affect a model's inputs and targets. GT_EDATA names the first difference. For a resumed run,
+ * whose training data must be unchanged. where: the data's name for messages. */
 enum gt_code gt_table_json_compare(const struct gt_table_facts *ckpt, const struct gt_table_facts *now, const char *where, const char *path,
                                    struct gt_err *err);
 

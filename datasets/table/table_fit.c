@@ -51,7 +51,7 @@ static uint64_t kth_smallest(uint64_t *key, int64_t n, int64_t k)
 	return key[0];
 }
 
-/* Fits the statistics of l->v[n], in which NaN stands for a missing value. */
+/* Fits the statistics of l->v[n]; NaN: a missing value. */
 static enum gt_code fit_numbers(struct fit *l, struct gt_table_fact *f, struct gt_err *err)
 {
 	int64_t present = 0, below = 0;
@@ -82,7 +82,7 @@ static enum gt_code fit_numbers(struct fit *l, struct gt_table_fact *f, struct g
 	return GT_OK;
 }
 
-/* Returns whether the column name is typical of keys: a word of the list, or a name that ends with id. */
+/* Returns whether a column name suggests keys: a word of the list, or a name that ends with id. */
 static bool is_key_name(const char *name)
 {
 	static const char *const words[] = {"id", "index", "idx", "no", "no.", "nr", "nr.", "num", "number", "key", "row", "rowid", "pk", "#",
@@ -113,9 +113,9 @@ static bool all_different(double *v, int64_t n)
 	return true;
 }
 
-static const char row_numbers[] = "row numbers: each is 1 more than the one before", keys[] = "a key by its name, all different";
+static const char row_numbers[] = "consecutive row numbers", keys[] = "a key, by its name and different values";
 
-/* Ignores a column of row numbers or keys, because a model could only learn the order of the rows from it. */
+/* Ignores a column of row numbers or keys: a model could learn only the order of the rows from it. */
 static enum gt_code infer_keys(struct fit *l, int k, const struct gt_table_survey *s, struct gt_table_fact *f, struct gt_err *err)
 {
 	if (!s->numbers || !s->whole || s->missing || s->different <= GT_TABLE_FEW)
@@ -130,7 +130,7 @@ static enum gt_code infer_keys(struct fit *l, int k, const struct gt_table_surve
 	return GT_OK;
 }
 
-/* Returns the order if the bit mask has a single order; else GT_DATE_AUTO. */
+/* Returns the only order in the bit mask; GT_DATE_AUTO: there are several or none. */
 static enum gt_date_order single_order(unsigned orders)
 {
 	for (int o = 1; o < GT_DATE_ORDERS; o++)
@@ -153,7 +153,7 @@ static void infer_type(struct gt_table_fact *f, const struct gt_table_survey *s,
 		f->why = clear ? "dates" : GT_AMBIGUOUS_DATES;
 	} else if (s->numbers && (!s->whole || s->different > GT_TABLE_FEW)) {
 		f->type = GT_COLUMN_CONTINUOUS;
-		f->why = s->whole ? "whole numbers, more than 20 different ones" : "numbers";
+		f->why = s->whole ? "whole numbers, more than 20 different values" : "numbers";
 	} else if (prose) {
 		f->type = GT_COLUMN_TEXT;
 		f->why = "texts of 8 or more words on average";
@@ -162,7 +162,7 @@ static void infer_type(struct gt_table_fact *f, const struct gt_table_survey *s,
 		f->why = s->many ? "more than 1048576 different words" : "words that are all different";
 	} else {
 		f->type = GT_COLUMN_CATEGORICAL;
-		f->why = s->numbers ? "whole numbers, at most 20 different ones" : "words";
+		f->why = s->numbers ? "whole numbers, at most 20 different values" : "words";
 	}
 }
 
@@ -199,8 +199,8 @@ static enum gt_code fit_dates(struct fit *l, int k, const struct gt_table_survey
 	if (!s->present)
 		return gt_table_fail(l->t, k, -1, "expected dates, got no value in the training split; give it the type \"ignore\"", err);
 	if (f->order == GT_DATE_AUTO)
-		return gt_table_fail(l->t, k, -1, "expected dates whose day and month can be told apart; write order = \"dmy\" or \"mdy\" beside "
-		                             "its type in data.columns", err);
+		return gt_table_fail(l->t, k, -1, "expected dates whose day and month can be told apart; write order = \"dmy\" or \"mdy\" with the "
+		                     "type in data.columns", err);
 	for (int p = 0; p < GT_DATE_PARTS; p++) {
 		for (int64_t i = 0; i < l->n; i++) {
 			int64_t row = l->row ? l->row[i] : i;
@@ -260,7 +260,7 @@ static enum gt_code use_keys_as_inputs(struct fit *l, struct gt_table_facts *out
 		if (f->given || f->type != GT_COLUMN_IGNORE || (f->why != row_numbers && f->why != keys))
 			continue;
 		f->type = GT_COLUMN_CONTINUOUS;
-		f->why = "row numbers or a key, but there is no other input";
+		f->why = "row numbers or a key, but the table has no other input";
 		GT_TRY(gt_table_numbers(l->t, k, l->row, l->n, l->v, err));
 		GT_TRY(fit_numbers(l, f, err));
 	}

@@ -10,7 +10,7 @@
 
 enum { ROWS = 20000 }; /* maximum number of rows to examine */
 
-/* If several notations give the same count of number columns, the first of them is chosen. */
+/* Candidates. If several give the same count of number columns, the first is chosen. */
 static const struct gt_notation notations[] = {{0, 0},     {',', 0},   {'.', ','},  {',', '.'}, {',', ' '},
                                                {'.', ' '}, {'.', '\''}, {',', '\''}};
 enum { PLAIN, COMMA, COMMA_THOUSANDS, NOTATIONS = sizeof notations / sizeof *notations };
@@ -36,7 +36,7 @@ static void count_numbers(const struct gt_table_spec *spec, const struct gt_csv_
 	}
 }
 
-/* Returns the count of columns whose values are numbers in a notation. */
+/* Returns the number of columns whose values all are numbers in a notation. */
 static int count_number_columns(const struct tally *t, int n, int notation)
 {
 	int found = 0;

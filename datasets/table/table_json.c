@@ -140,11 +140,11 @@ static enum gt_code get_column(const struct gt_json_value *v, const char *path, 
 		return gt_fail_memory(err, strlen(read.name));
 	bad = gt_json_get_fields(v, flags, c);
 	if ((bad && !strcmp(bad, "missing")) || (c->na && !gt_table_values(c)))
-		return fail_damaged_column(path, k, "\"missing\" to be true or false, in a continuous column or one of dates only", err);
+		return fail_damaged_column(path, k, "\"missing\" to be true or false, only in a continuous column or a column of dates", err);
 	if (c->type == GT_COLUMN_DATE && !get_date(v, c))
 		return fail_damaged_column(path, k, "\"order\" to be ymd, dmy or mdy, and \"parts\" to be 27 numbers", err);
 	if (bad || (c->whole && !has_words(f, c)))
-		return fail_damaged_column(path, k, "\"whole\" to be true or false, in a column of words only", err);
+		return fail_damaged_column(path, k, "\"whole\" to be true or false, only in a column of words", err);
 	if (has_numbers(f, c) && gt_json_get_fields(v, numbers, c))
 		return fail_damaged_column(path, k, "the numbers \"mean\", \"std\" and \"median\"", err);
 	return has_words(f, c) ? get_words(gt_json_member(v, "words"), path, k, c, err) : GT_OK;
@@ -186,8 +186,8 @@ enum gt_code gt_table_json_get(const struct gt_json_value *v, const char *path, 
 {
 	*out = (struct gt_table_facts){0};
 	enum gt_code code = parse_table(v, path, out, err);
-	if (code == GT_ECONFIG) /* the facts have no target, which here is an error in the checkpoint, not in a config */
-		code = gt_fail(err, GT_EDATA, "%.400s: expected one target column of classes, or target columns of numbers", path);
+	if (code == GT_ECONFIG) /* the facts have no target, which is an error of the checkpoint, not of a config */
+		code = gt_fail(err, GT_EDATA, "%.400s: expected one target column with classes, or target columns with numbers", path);
 	if (code != GT_OK)
 		gt_table_facts_free(out);
 	return code;

@@ -12,7 +12,7 @@ bool gt_table_few_odd(int64_t good, int64_t odd)
 	return odd * 99 <= good || (odd == 1 && good >= 20);
 }
 
-/* Sets the orders in which the most cells are dates. Returns the count of these cells. */
+/* Sets how->orders to those in which the most cells are dates. Returns the number of these cells. */
 static int64_t choose_orders(struct gt_table_reading *how)
 {
 	int64_t most = 0;
@@ -61,7 +61,7 @@ static enum gt_code find_dates(struct gt_table_reader *r, int k, struct gt_err *
 	return GT_OK;
 }
 
-/* Returns whether a column has few distinct numbers, all whole. They are categories, so other cells are further categories. */
+/* Returns whether a column has few distinct numbers, all whole. Such numbers are categories, so other cells are categories, too. */
 static bool has_few_numbers(const struct gt_table_reader *r, int k)
 {
 	const struct gt_table_column *c = &r->table->column[k];
@@ -79,7 +79,7 @@ static bool has_few_numbers(const struct gt_table_reader *r, int k)
 	return few.n <= GT_TABLE_FEW;
 }
 
-/* Counts the cells of a column that became words at its first value, unless a cell is a code such as 007. */
+/* Counts the cells of each kind in a column that was read as words, unless a cell is a code such as 007. */
 static enum gt_code count_words(const struct gt_table_reader *r, int k, struct gt_err *err)
 {
 	const struct gt_table_column *c = &r->table->column[k];
@@ -151,7 +151,7 @@ const char *gt_table_no_number(const struct gt_notation *n, const char *text, si
 	           ? "expected a number with a decimal point and without commas"
 	           : n->decimal != ',' ? "expected a number with a decimal point and the separator data.thousands"
 	                               : n->thousands ? "expected a number with a decimal comma and the separator data.thousands"
-	                                              : "expected a number with a decimal comma and without a separator of thousands";
+	                                              : "expected a number with a decimal comma and without a thousands separator";
 }
 
 /* Returns advice for the user about odd cells; the text begins with a comma. */
@@ -174,7 +174,7 @@ static const char *suggest_remedy(const struct gt_table_reader *r, int k, const 
 		return how->target ? "; write data.decimal and data.thousands if the table has another notation"
 		                   : "; write data.decimal and data.thousands if the table has another notation, or give the column the type "
 		                     "\"categorical\" or \"ignore\" in data.columns";
-	if (r->facts && !r->targets) /* prediction: the config of a checkpoint cannot be changed */
+	if (r->facts && !r->targets) /* prediction: no advice, because the config of a checkpoint cannot be changed */
 		return "; correct it, or leave the cell empty if the value is missing";
 	if (r->facts)
 		return word ? "; add the word to data.na if it stands for a missing value" : "";
@@ -185,13 +185,13 @@ static const char *suggest_remedy(const struct gt_table_reader *r, int k, const 
 		            : "; correct it, or write data.on_error = \"skip\"";
 	if (!how->tolerant)
 		return "; correct them, or give the column the type \"categorical\" or \"ignore\" in data.columns";
-	return word ? "; correct it, add the word to data.na if it stands for a missing value, write data.on_error = \"skip\" to take such "
+	return word ? "; correct it, add the word to data.na if it stands for a missing value, write data.on_error = \"skip\" to treat such "
 	              "cells as missing, or give the column the type \"categorical\" or \"ignore\" in data.columns"
-	            : "; correct it, write data.on_error = \"skip\" to take such cells as missing, or give the column the type \"categorical\" "
-	              "or \"ignore\" in data.columns";
+	            : "; correct it, write data.on_error = \"skip\" to treat such cells as missing, or give the column the type "
+	              "\"categorical\" or \"ignore\" in data.columns";
 }
 
-/* Records an odd cell, so that an error can name several cells. */
+/* Records an odd cell for an error that names several cells. */
 static enum gt_code record_cell(struct gt_table_reader *r, int k, const char *text, const char *why, struct gt_err *err)
 {
 	struct gt_odd_cells *odd = &r->reading[k].noted;

@@ -75,8 +75,8 @@ static enum gt_code fail_cell(const struct gt_table_reader *r, int k, const char
 	               gt_cell_shown(r->table->column[k].name, shown[0]), why, gt_cell_shown(text, shown[1]));
 }
 
-/* Handles a column without given type that has too many distinct words: identifiers or texts, or numbers after a first cell that is not a
- * number. The files are read again. */
+/* Handles a column without a given type that has too many distinct words: they are identifiers, texts, or numbers after a first cell that
+ * is not a number. The files are read again. */
 static enum gt_code turn_to_texts(struct gt_table_reader *r, int k, struct gt_err *err)
 {
 	if (r->reading[k].open)
@@ -91,7 +91,7 @@ static enum gt_code turn_to_texts(struct gt_table_reader *r, int k, struct gt_er
 static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text, size_t len, int32_t *code, struct gt_err *err)
 {
 	struct gt_table_column *c = &r->table->column[k];
-	if (r->facts) { /* all words that the facts lack are equivalent */
+	if (r->facts) { /* words that the facts lack share one code */
 		const struct gt_table_fact *f = &r->facts->column[k];
 		if (gt_table_lookup(f, &r->spec->notation, text, len) < 0) {
 			if (f->type == GT_COLUMN_TARGET)
@@ -117,8 +117,8 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 	return r->word_bytes > byte_limit(r) ? fail_too_large(r, err) : GT_OK;
 }
 
-/* Handles a word or a code such as 007 in a column without given type. If this is its first value, the column becomes words now; else the
- * files are read again. */
+/* Handles a word, or a code such as 007, in a column without a given type. If this is the column's first value, the column becomes words
+ * now; else the files are read again. */
 static enum gt_code turn_to_words(struct gt_table_reader *r, int k, struct gt_err *err)
 {
 	struct gt_table_column *c = &r->table->column[k];
@@ -245,7 +245,7 @@ static enum gt_code put_record(struct gt_table_reader *r, const struct gt_csv_re
 	return GT_OK;
 }
 
-/* Reads a row; leaves out an unreadable row. Its words stay in the word sets of the columns, but are not counted. */
+/* Reads a row; an unreadable row is left out. The words of such a row stay in the word sets of the columns, but are not counted. */
 static enum gt_code put_or_skip(struct gt_table_reader *r, const struct gt_csv_record *rec, struct gt_err *err)
 {
 	struct gt_err why = {0};
@@ -352,7 +352,7 @@ static enum gt_code read_files(struct gt_table_reader *r, const char *const *pat
 		if (r->reading[k].open || r->reading[k].date)
 			GT_TRY(gt_table_settle_column(r, k, err));
 	if (!r->table->n && *r->skipped)
-		return gt_fail(err, GT_EDATA, "%.300s: expected rows that can be used, got none of %lld; the first: %s", r->table->path[0],
+		return gt_fail(err, GT_EDATA, "%.300s: expected usable rows, got none in %lld rows; the first error: %s", r->table->path[0],
 		               (long long)r->records, r->skipped);
 	if (!r->table->n)
 		return gt_fail(err, GT_EDATA, "%.400s: expected rows after the header, got none", r->table->path[0]);

@@ -22,20 +22,20 @@ struct gt_table_reading {
 	bool target;               /* the column is a target */
 	bool open;                 /* the type is not given and not decided yet (gt_table_settle_column) */
 	int64_t numbers;           /* open: count of cells that are numbers */
-	int64_t words;             /* open: count of cells that are not even almost numbers */
-	int64_t like;              /* open: count of almost-numbers: with commas, out of range or infinite */
+	int64_t words;             /* open: count of cells that are neither numbers nor almost numbers */
+	int64_t like;              /* open: count of cells that are almost numbers: with commas, out of range or infinite */
 	bool date;                 /* the column has dates */
 	unsigned orders;           /* date: mask of possible orders */
 	int64_t dates[GT_DATE_ORDERS]; /* date: count of cells that are dates in each order */
-	bool odd;                  /* decided: most cells are numbers, or dates */
-	bool tolerant;             /* odd: other cells are so few that they may count as missing */
+	bool odd;                  /* the type is decided: most cells are numbers, or dates */
+	bool tolerant;             /* with odd: the other cells are so few that they may count as missing */
 	struct gt_odd_cells noted; /* odd cells to report as an error */
 };
 
 struct gt_table_reader {
 	const struct gt_table_spec *spec;
 	const struct gt_table_facts *facts; /* NULL: the first file decides on the columns */
-	bool targets;                       /* with facts: the target columns must be there */
+	bool targets;                       /* with facts: the files must have the target columns */
 	struct gt_data_table *table;
 	struct gt_table_reading *reading;   /* [table->ncolumns] */
 	struct gt_csv *csv;                 /* the current file */
@@ -56,7 +56,7 @@ struct gt_table_reader {
 enum gt_code gt_table_map_columns(struct gt_table_reader *r, const struct gt_csv_record *rec, bool *is_header, struct gt_err *err);
 
 /* ---- table_odd.c ---------------------------------------------------------------------------------------------------------------- */
-/* Odd cells: cells such as "#REF!" in a column of numbers, or cells in a column of dates that are not dates.
+/* Odd cells: cells such as "#REF!" in a column of numbers, or other texts in a column of dates.
  *
  * The first pass over the files counts the cells of a column whose type is not given, and at its end the type is decided:
  *     words among its values                      read as    the other cells
@@ -67,18 +67,18 @@ enum gt_code gt_table_map_columns(struct gt_table_reader *r, const struct gt_csv
  *     none, but numbers with commas, numbers      numbers    the same if they are few; an error if they are more
  *       out of range or infinite ones If the first pass has read the column differently, the files are read again. */
 
-/* Returns whether `odd` cells beside `good` ones are so few that they are more likely wrong than a sign of another type: at most 1 in 100,
+/* Returns whether `odd` cells among `good` cells are so few that they are more likely wrong than a sign of another type: at most 1 in 100,
  * or a single odd cell with at least 20 good cells. */
 bool gt_table_few_odd(int64_t good, int64_t odd);
 
 /* After a pass: decides the type of an open column, and the order of dates. Sets r->again if the column must be read again. */
 enum gt_code gt_table_settle_column(struct gt_table_reader *r, int k, struct gt_err *err);
 
-/* Returns the expectation, for a message about a text of len bytes that gt_cell_parse did not accept as a number. */
+/* Returns an "expected ..." for a message about a text of len bytes that gt_cell_parse did not accept as a number. */
 const char *gt_table_no_number(const struct gt_notation *n, const char *text, size_t len, enum gt_number_kind cell);
 
-/* Handles an odd cell, as a missing value or as an error. GT_OK: the caller stores a missing value. GT_EDATA: bad rows are not skipped, and
- * the type was given; or bad rows are skipped, and the column is a target. */
+/* Handles an odd cell, as a missing value or as an error. GT_OK: the caller stores a missing value. GT_EDATA: an error: bad rows are not
+ * skipped, and the type was given; or bad rows are skipped, and the column is a target. */
 enum gt_code gt_table_odd_cell(struct gt_table_reader *r, int k, const char *text, const char *why, struct gt_err *err);
 
 /* Adds a row or a cell, `noun`, to the list of skipped samples. why: begins with file and line. */

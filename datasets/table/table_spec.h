@@ -65,8 +65,8 @@ struct gt_table_spec {
 	const char *const *ignore;           /* [nignore] names of columns: the same as the type ignore */
 	int nignore;
 	enum gt_table_task task;
-	/* receives odd cells, which count as missing, and unreadable rows, which are left out; NULL: odd cells and unreadable rows are errors.
-	 * Rows to predict (gt_table_read_as without targets) are never left out. */
+	/* list to which odd cells, which count as missing, and unreadable rows, which are left out, are added; NULL: odd cells and unreadable
+	 * rows are errors. Rows to predict (gt_table_read_as without targets) are never left out. */
 	struct gt_skipped *skipped;
 	int set;                             /* with skipped: identifies the table in the list */
 	uint64_t max_bytes;                  /* maximum memory of a table; 0: 16 GiB */
@@ -80,8 +80,8 @@ bool gt_table_na_begins(const struct gt_table_spec *s, char c);
 enum gt_column_type gt_table_given_type(const struct gt_table_spec *s, const char *name);
 /* Returns the order of a column's dates; GT_DATE_AUTO: not given. */
 enum gt_date_order gt_table_given_order(const struct gt_table_spec *s, const char *name);
-/* Checks the spec for contradictions, such as a column with two types. GT_ECONFIG names the keys (data.columns, data.target, data.ignore,
- * data.delimiter). */
+/* Checks that the spec is consistent; for example, a column must not have two types. GT_ECONFIG names the keys (data.columns, data.target,
+ * data.ignore, data.delimiter). */
 enum gt_code gt_table_spec_check(const struct gt_table_spec *s, struct gt_err *err);
 
 /* ---- how the characters and the numbers of a table are written: for `gtrain init`; a run reads what its config says ---------------- */

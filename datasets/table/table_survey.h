@@ -4,7 +4,7 @@
 
 #include "table/table_facts.h"
 
-/* A set of distinct numbers, as long as they are few. */
+/* A set of at most GT_TABLE_FEW distinct numbers. */
 struct gt_few {
 	int n; /* GT_TABLE_FEW + 1: more than few */
 	double v[GT_TABLE_FEW + 1];
@@ -23,7 +23,7 @@ struct gt_table_survey {
 	int64_t missing, present; /* rows without and with a value */
 	int64_t different;        /* count of distinct values; for numbers at most GT_TABLE_FEW + 1 */
 	bool numbers;             /* every value is a number without leading zeros */
-	bool whole;               /* `numbers` is set, and all are whole (gt_cell_is_whole) */
+	bool whole;               /* `numbers` is set, and all numbers are whole (gt_cell_is_whole) */
 	bool row_numbers;         /* each number is the number of the previous table row plus 1, and no value is missing */
 	int64_t parts;            /* words and texts: count of parts between spaces; each distinct word is counted once */
 	bool many;                /* more than GT_TABLE_MAX_WORDS distinct words; `different` is then set to `present` */

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes the numbers of column k to out[0], out[stride], …, normalised or unchanged. A missing number becomes the median, and 1 in na if na
- * is not NULL; a missing target is an error. v: memory for a column. */
+/* Writes the numbers of column k to out[0], out[stride], …, normalised or unchanged. A missing number becomes the median, and its element
+ * of na (if not NULL) 1; a missing target is an error. v: memory for a column. */
 static enum gt_code put_numbers(const struct gt_data_table *t, int k, const struct gt_table_fact *f, double *v, bool normalize, float *out,
                                 float *na, int64_t stride, struct gt_err *err)
 {
@@ -21,7 +21,7 @@ static enum gt_code put_numbers(const struct gt_data_table *t, int k, const stru
 			return gt_table_fail(t, k, i, GT_TARGET_MISSING, err);
 		float x = (float)(((missing ? f->median : v[i]) - mean) / scale);
 		if (!isfinite(x))
-			return gt_table_fail(t, k, i, "the number is too far from those of the training data", err);
+			return gt_table_fail(t, k, i, "the number is too far from the numbers of the training data", err);
 		out[i * stride] = x;
 		if (na)
 			na[i * stride] = missing;
@@ -88,8 +88,7 @@ static enum gt_code put_codes(const struct gt_data_table *t, int k, const struct
 		}
 		int32_t result = at >= 0 ? at + first : absent ? missing : unknown;
 		if (result < 0)
-			code = gt_table_fail(t, k, i, absent ? GT_TARGET_MISSING : "the class does not occur in the training split",
-			                 err);
+			code = gt_table_fail(t, k, i, absent ? GT_TARGET_MISSING : "the training split does not have this class", err);
 		out[i * stride] = result;
 	}
 	free(map);
@@ -134,7 +133,7 @@ enum gt_code gt_table_transform(const struct gt_data_table *t, const struct gt_t
 }
 
 /* ---- texts ----------------------------------------------------------------------------------------------------------------------- */
-/* Returns the index of the only text column, if it is stored as texts; -1: texts must be joined, or copied from a set of words. */
+/* Returns the index of the only text column, if it is stored as texts; -1: the texts must be joined, or copied from a set of words. */
 static int find_whole_text_column(const struct gt_data_table *t, const struct gt_table_facts *f)
 {
 	for (int k = 0; k < f->ncolumns && f->ntexts == 1; k++)

@@ -15,10 +15,10 @@ static enum gt_code fail_not_utf8(const uint8_t *p, size_t n, size_t i, struct g
 	if (n >= 2 && (!memcmp(p, "\xff\xfe", 2) || !memcmp(p, "\xfe\xff", 2)))
 		return gt_fail(err, GT_EDATA, "expected UTF-8, got UTF-16; convert the text, for example with iconv");
 	if (n >= 2 && !memcmp(p, "\x1f\x8b", 2))
-		return gt_fail(err, GT_EDATA, "expected UTF-8, got a file that gzip has compressed; decompress it");
+		return gt_fail(err, GT_EDATA, "expected UTF-8, got a gzip file; decompress it");
 	return gt_fail(err, GT_EDATA,
-	               "byte %zu: expected UTF-8, got 0x%02x, which is not part of a valid character here; convert the text, for "
-	               "example with iconv", i, p[i]);
+	               "byte %zu: expected UTF-8, got 0x%02x, which is no part of a valid character; convert the text, for example with iconv",
+	               i, p[i]);
 }
 
 enum gt_code gt_utf8_check(const char *text, size_t n, struct gt_err *err)

@@ -27,7 +27,7 @@ enum gt_code gt_texts_reserve(struct gt_texts *t, int64_t n, int64_t bytes, stru
 enum gt_code gt_texts_add(struct gt_texts *t, const char *text, size_t n, struct gt_err *err);
 /* Adds bytes to the end of the last text. */
 enum gt_code gt_texts_append(struct gt_texts *t, const char *text, size_t n, struct gt_err *err);
-/* Moves text `from` to index `to` <= from, behind the bytes of text to - 1. Use it in ascending order to remove texts, then call
+/* Moves text `from` to index `to` <= from, after the bytes of text to - 1. Use it in ascending order to remove texts, then call
  * gt_texts_cut. */
 void gt_texts_move(struct gt_texts *t, int64_t to, int64_t from);
 /* Keeps only the first n texts. */

@@ -13,7 +13,7 @@ struct gt_token_sink {
 	bool truncated; /* the text has more than `room` tokens */
 };
 
-/* Adds a token, which is the text p of n bytes. Returns false if there is no room for it. */
+/* Adds a token, whose text is the n bytes at p. Returns false if there is no room for it. */
 static inline bool gt_sink_put(struct gt_token_sink *s, int32_t id, const char *p, size_t n)
 {
 	s->truncated = s->n == s->room;

@@ -25,7 +25,7 @@ enum gt_code gt_tokenizer_init(struct gt_tokenizer *t, enum gt_tokenizer_kind ki
 	}
 	bool bert = kind == GT_TOK_WORDPIECE;
 	if ((vocab->kind == GT_VOCAB_BERT) != bert)
-		return gt_fail(err, GT_EDATA, "expected a vocabulary of %s, got one of %s", bert ? "WordPiece" : "words",
+		return gt_fail(err, GT_EDATA, "expected a vocabulary of %s, got a vocabulary of %s", bert ? "WordPiece" : "words",
 		               bert ? "words" : "WordPiece");
 	t->size = vocab->words.n;
 	GT_TRY(find_special_token(vocab, bert ? "[PAD]" : "<pad>", &t->pad, err));

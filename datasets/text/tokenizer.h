@@ -1,5 +1,5 @@
-/* Tokenizers: a text becomes a list of ids. A tokenizer is constant, and a call writes only to memory of its caller, so several threads may
- * share a tokenizer if each thread has its own scratch.
+/* Tokenizers: a text becomes a list of ids. A tokenizer is constant, and a call writes only to memory of its caller. So several threads may
+ * share a tokenizer, each with its own scratch.
  *
  *     struct gt_tokenizer t;
  *     GT_TRY(gt_tokenizer_init(&t, GT_TOK_WORDS, vocab, err));
@@ -93,7 +93,7 @@ struct gt_text_scratch {
 };
 void gt_text_scratch_close(struct gt_text_scratch *s);
 
-/* Checks max, a maximum count of ids. GT_ECONFIG: max leaves no room for a token besides the special tokens. */
+/* Checks max, a maximum count of ids. GT_ECONFIG: max leaves no room for a token in addition to the special tokens. */
 enum gt_code gt_tokenizer_check_max(const struct gt_tokenizer *t, int64_t max, struct gt_err *err);
 
 struct gt_tokens {
@@ -102,13 +102,13 @@ struct gt_tokens {
 };
 
 /* Writes the first ids of the n bytes at text, at most max, special tokens included, each in [0, t->size), and, if hash is not NULL, for
- * each id the hash of the token. A text without tokens gives no ids but the special ones. max must have passed gt_tokenizer_check_max.
+ * each id the hash of the token. A text without tokens gives only special ids. max must have passed gt_tokenizer_check_max.
  * GT_EDATA: the text is not UTF-8; the message begins with the byte offset, and the caller puts file and line before it. GT_EFAIL: out of
  * memory. */
 enum gt_code gt_tokenize(const struct gt_tokenizer *t, const char *text, size_t n, int32_t max, struct gt_text_scratch *s, int32_t *ids,
                          uint32_t *hash, struct gt_tokens *out, struct gt_err *err);
 
-/* Sets *some to whether a text gives an id, special tokens included; this does not depend on the vocabulary. Errors of gt_tokenize. */
+/* Sets *some to whether a text gives any id, special ids included; the vocabulary does not matter. Errors of gt_tokenize. */
 enum gt_code gt_text_has_tokens(enum gt_tokenizer_kind kind, const char *text, size_t n, struct gt_text_scratch *s, bool *some,
                                 struct gt_err *err);
 

@@ -1,4 +1,4 @@
-/* A vocabulary in memory: counted words of a training split, and the text form. */
+/* Vocabularies: counting the words of a training split, and the text form. */
 #include "text/vocab.h"
 #include "base/arena.h"
 #include "text/text_utf8.h"
@@ -86,12 +86,13 @@ static enum gt_code add_line(struct gt_vocab *v, const char *name, int64_t line,
 	if (code != GT_OK)
 		return gt_fail(err, code, "%s:%lld: %s", name, (long long)line, why.msg);
 	if (v->kind == GT_VOCAB_WORDS && line <= 2 && (strlen(special[line - 1]) != (size_t)len || memcmp(special[line - 1], p, (size_t)len)))
-		return gt_fail(err, GT_EDATA, "%s:%lld: expected the special token %s, got another one", name, (long long)line, special[line - 1]);
+		return gt_fail(err, GT_EDATA, "%s:%lld: expected the special token %s, got another token", name, (long long)line,
+		               special[line - 1]);
 	code = add_token(v, p, (size_t)len, &id, &why);
 	if (code != GT_OK)
 		return gt_fail(err, code, "%s: %s", name, why.msg);
 	if (v->words.n == before)
-		return gt_fail(err, GT_EDATA, "%s:%lld: expected a new token, got that of line %d again", name, (long long)line, id + 1);
+		return gt_fail(err, GT_EDATA, "%s:%lld: expected a new token, got the token of line %d again", name, (long long)line, id + 1);
 	return GT_OK;
 }
 
@@ -102,7 +103,7 @@ static enum gt_code add_lines(struct gt_vocab *v, const char *name, const char *
 		const char *stop = memchr(p, '\n', (size_t)(end - p));
 		line++;
 		if (!stop && v->kind == GT_VOCAB_WORDS)
-			return gt_fail(err, GT_EDATA, "%s:%lld: expected a line feed after the last token; the file is cut", name, (long long)line);
+			return gt_fail(err, GT_EDATA, "%s:%lld: expected a line feed after the last token (truncated file)", name, (long long)line);
 		if (!stop)
 			stop = end;
 		size_t len = (size_t)(stop - p);
@@ -112,7 +113,7 @@ static enum gt_code add_lines(struct gt_vocab *v, const char *name, const char *
 		p = stop + 1;
 	}
 	if (line < (v->kind == GT_VOCAB_WORDS ? 3 : 1))
-		return gt_fail(err, GT_EDATA, "%s: expected one token a line, got %s", name, line ? "only special tokens" : "an empty file");
+		return gt_fail(err, GT_EDATA, "%s: expected one token per line, got %s", name, line ? "only special tokens" : "an empty file");
 	return GT_OK;
 }
 
@@ -233,7 +234,7 @@ enum gt_code gt_vocab_build(const struct gt_vocab_counter *c, int64_t min_freq, 
 	                                "none", (long long)min_freq);
 	for (int i = 0; i < 2 && code == GT_OK; i++)
 		code = add_token(*out, special[i], strlen(special[i]), &id, err);
-	for (int32_t i = 0; i < n && code == GT_OK && (*out)->words.n < max_vocab; i++) /* a word that equals a special token adds nothing */
+	for (int32_t i = 0; i < n && code == GT_OK && (*out)->words.n < max_vocab; i++) /* no new id for a word that equals a special token */
 		code = add_token(*out, gt_words_text(&c->words, order[i]), gt_words_len(&c->words, order[i]), &id, err);
 	free(order);
 	if (code != GT_OK) {

@@ -51,11 +51,11 @@ enum gt_code gt_vocab_text(const struct gt_vocab *v, char **text, size_t *n, str
 /* ---- counting ------------------------------------------------------------------------------------------------------------- */
 struct gt_vocab_counter; /* owned by the caller of gt_vocab_counter_open; one thread at a time */
 
-/* max_bytes limits the memory of all different words, their counts and their index. */
+/* max_bytes: limit for the memory of all different words, their counts and their index. */
 enum gt_code gt_vocab_counter_open(size_t max_bytes, struct gt_vocab_counter **out, struct gt_err *err);
 void gt_vocab_counter_close(struct gt_vocab_counter *c); /* does nothing if c is NULL */
-/* Counts a token of n bytes once: UTF-8, not empty and without NUL, as tokenizers make them. Tokens of more than GT_TOKEN_MAX bytes are not
- * counted, and so become unknown words. GT_EDATA: the limit is reached. */
+/* Adds 1 to the count of a token of n bytes, which is UTF-8, not empty and without NUL, as tokenizers make them. Tokens of more than
+ * GT_TOKEN_MAX bytes are not counted, so they become unknown words. GT_EDATA: the limit is reached. */
 enum gt_code gt_vocab_count(struct gt_vocab_counter *c, const char *token, size_t n, struct gt_err *err);
 
 /* Makes a vocabulary (GT_VOCAB_WORDS): <pad> has id 0 and <unk> id 1; then come the tokens with a count of at least min_freq, by descending

@@ -64,7 +64,7 @@ static enum gt_code double_slots(struct gt_words *w, struct gt_err *err)
 enum gt_code gt_words_open(struct gt_words *w, size_t max_bytes, struct gt_err *err)
 {
 	*w = (struct gt_words){.max_bytes = max_bytes};
-	/* Without random numbers (an old kernel, a sandbox) the seed is 0: then only texts made to cause collisions are slower. */
+	/* If no random numbers are available (an old kernel, a sandbox), the seed is 0: then texts made to cause collisions are slower. */
 	if (getrandom(&w->seed, sizeof w->seed, GRND_NONBLOCK) != (ssize_t)sizeof w->seed)
 		w->seed = 0;
 	return double_slots(w, err);

@@ -33,7 +33,7 @@ struct gt_words {
 	uint32_t slots;            /* power of two; 0: no memory yet */
 	/* set by gt_words_open; 0: hash without a seed, no limit */
 	uint64_t seed;
-	size_t max_bytes;          /* limit of gt_words_bytes and `beside` together */
+	size_t max_bytes;          /* limit of gt_words_bytes + `beside` */
 	size_t beside;             /* bytes that the owner uses for related data */
 };
 
@@ -56,7 +56,7 @@ static inline size_t gt_words_len(const struct gt_words *w, int32_t code)
 {
 	return (size_t)(w->offset[code + 1] - w->offset[code] - 1);
 }
-/* Returns the bytes of memory of the set. Growing needs the old and the new memory at once; the limit includes the sum. */
+/* Returns the bytes of memory of the set. While the set grows, it has the old and the new memory; the limit applies to their sum. */
 uint64_t gt_words_bytes(const struct gt_words *w);
 /* Checks that the limit allows `bytes` more. */
 enum gt_code gt_words_reserve(const struct gt_words *w, size_t bytes, struct gt_err *err);

@@ -19,10 +19,10 @@ static const char ascii[] = "\0\0\0\0\0\0\0\0\0  \0\0 \0\0"
 
 struct word {
 	struct gt_token_sink *to;
-	bool more;                       /* the sink takes further tokens */
+	bool more;                       /* the sink has room for more tokens */
 	int chars;                       /* number of characters; above MAX_CHARS: too many */
 	int bytes;                       /* bytes of these characters */
-	int run;                         /* offset from which combining characters are sorted (canonical order) */
+	int run;                         /* offset of the run of combining characters, which are sorted (canonical order) */
 	char buf[PREFIX + MAX_BYTES + 4]; /* room for "##", and the word */
 };
 
@@ -101,7 +101,7 @@ static bool is_punctuation(int32_t c, int category)
 /* Adds a non-ASCII character that is neither removed nor white space. */
 static void add_decomposed(struct word *w, int32_t c)
 {
-	utf8proc_int32_t part[32]; /* the canonical decomposition of a character has at most 4 */
+	utf8proc_int32_t part[32]; /* the canonical decomposition of a character has at most 4 characters */
 	utf8proc_ssize_t n = utf8proc_decompose_char(c, part, 32, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE, NULL);
 	for (utf8proc_ssize_t i = 0; i < n; i++) {
 		const utf8proc_property_t *is = utf8proc_get_property(part[i]);

@@ -86,7 +86,7 @@ static bool is_regional_indicator(int32_t c)
 	return c >= 0x1f1e6 && c <= 0x1f1ff;
 }
 
-/* Returns the end of the token that begins with the non-ASCII symbol at p: marks, modifiers and joined symbols belong to the token. */
+/* Returns the end of the token that begins with the non-ASCII symbol at p: the token includes marks, modifiers and joined symbols. */
 static const char *find_symbol_end(const char *p, const char *end)
 {
 	int bytes;

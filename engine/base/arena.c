@@ -24,7 +24,7 @@ enum gt_code gt_fail_memory(struct gt_err *err, size_t bytes)
 	if (!bytes)
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	char text[GT_BYTES_TEXT];
-	return gt_fail(err, GT_EFAIL, "out of memory: %s wanted", gt_bytes_text(text, sizeof text, bytes));
+	return gt_fail(err, GT_EFAIL, "out of memory: cannot get %s", gt_bytes_text(text, sizeof text, bytes));
 }
 
 enum gt_code gt_arena_open(struct gt_arena **out, struct gt_err *err)

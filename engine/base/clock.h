@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-/* Returns seconds on the monotonic clock, for durations and deadlines. It is never set, and its zero has no meaning. */
+/* Returns seconds on the monotonic clock, for durations and deadlines. The clock is never set, and its zero is arbitrary. */
 static inline double gt_clock(void)
 {
 	struct timespec t;

@@ -13,7 +13,7 @@ static int count_open(void)
 		n++;
 	if (d)
 		closedir(d);
-	return n > 3 ? n - 3 : 3; /* does not count ".", ".." and the descriptor of the directory itself */
+	return n > 3 ? n - 3 : 3; /* without ".", ".." and the descriptor of the directory itself */
 }
 
 enum gt_code gt_descriptors_reserve(int need, int want, const char *who, struct gt_err *err)
@@ -74,7 +74,7 @@ bool gt_descriptors_exhausted(int error)
 enum gt_code gt_fail_shared(struct gt_err *err, size_t bytes, int error)
 {
 	if (error == EFBIG)
-		return gt_fail(err, GT_EIO, "cannot get shared memory of %zu bytes: %s: the limit on the size of files (ulimit -f) "
-		               "applies to it too; raise it", bytes, strerror(error));
+		return gt_fail(err, GT_EIO, "cannot get shared memory of %zu bytes: %s: the limit on file sizes (ulimit -f) also applies to shared "
+		               "memory; raise it", bytes, strerror(error));
 	return gt_fail(err, GT_EFAIL, "cannot get shared memory of %zu bytes: %s", bytes, strerror(error));
 }

@@ -9,7 +9,7 @@
 #ifndef GT_BASE_ERR_H
 #define GT_BASE_ERR_H
 
-/* The exit codes of the process (gtrain(1), EXIT STATUS), with the values of sysexits.h where it has one. X(name, value, meaning) */
+/* The exit codes of the process (gtrain(1), EXIT STATUS), with the values of sysexits.h if it has the code. X(name, value, meaning) */
 #define GT_CODES(X)                                                  \
 	X(GT_OK, 0, "ok")                                                \
 	X(GT_EFAIL, 1, "failed")                                         \
@@ -59,7 +59,7 @@ enum gt_code gt_errno_code(int number, enum gt_code otherwise);
 /* Returns the meaning of a code, for messages and the table in the manual. */
 const char *gt_code_text(enum gt_code code);
 
-/* Returns how much two words differ, for "did you mean": the optimal string alignment distance, which counts insertions, deletions,
+/* Returns the distance between two words, for "did you mean": the optimal string alignment distance, which counts insertions, deletions,
  * replacements and swaps of neighbouring bytes, without regard to case. Returns 1000 if a word has more than 63 bytes. */
 int gt_word_distance(const char *a, const char *b);
 

@@ -42,7 +42,7 @@ enum gt_code gt_path_parent(char *buf, const char *path, struct gt_err *err)
 void gt_nonce(char buf[GT_NONCE_SIZE])
 {
 	uint64_t v;
-	if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v) { /* fails early during boot; the number must be unique, not secret */
+	if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v) { /* may fail during boot; the number must be unique, not secret */
 		struct timespec t;
 		clock_gettime(CLOCK_REALTIME, &t);
 		v = (uint64_t)t.tv_sec << 30 ^ (uint64_t)t.tv_nsec ^ (uint64_t)getpid() << 44;
@@ -233,8 +233,8 @@ enum gt_code gt_file_rename(const char *from, const char *to, struct gt_err *err
 	return gt_dir_sync(parent, err);
 }
 
-/* Fails if a rename to path would replace a device such as /dev/null or a link such as /dev/stdout, which root could do, for all programs
- * of the machine. */
+/* Fails if a rename to path would replace a device such as /dev/null or a link such as /dev/stdout: root could do this, which would affect
+ * all programs. */
 static enum gt_code check_replaceable(const char *path, struct gt_err *err)
 {
 	static const char descriptors[] = "/proc/";
@@ -276,7 +276,7 @@ enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, 
 	if (!code)
 		code = gt_file_rename(tmp, path, err);
 	if (code)
-		unlink(tmp); /* fails without harm if only the sync of the directory failed, because tmp was renamed */
+		unlink(tmp); /* if only the sync of the directory failed, tmp was renamed, and this call does nothing */
 	return code;
 }
 
@@ -300,7 +300,7 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 	struct stat st;
 	*held = false;
 	*holder = 0;
-	*fd = open_retrying(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0660); /* a user who may only read must not lock it */
+	*fd = open_retrying(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0660); /* not O_RDONLY: readers must not lock it */
 	if (*fd < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
 	if (flock(*fd, LOCK_EX | LOCK_NB)) {
@@ -318,7 +318,7 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 		close(*fd);
 		return gt_lock_take(path, fd, held, holder, err);
 	}
-	/* The process id is only for the error above. The kernel holds the lock, so it cannot become stale. */
+	/* The process id is only for the error above. The kernel holds the lock, so a lock cannot become stale. */
 	int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
 	enum gt_code code = ftruncate(*fd, 0) ? gt_fail(err, GT_EIO, "%s: cannot write: %s", path, strerror(errno))
 	                                      : gt_file_write(*fd, path, text, (size_t)n, err);

@@ -45,7 +45,7 @@ enum gt_code gt_file_open(const char *path, int *fd, uint64_t *bytes, struct gt_
 /* Opens a file like gt_file_open, but fails for a symbolic link; for files that gtrain itself replaces. Sets *fd to -1, which is no
  * error, if the file does not exist. */
 enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct gt_err *err);
-/* Reads exactly n bytes at offset. Returns GT_EDATA if the file ends before. */
+/* Reads exactly n bytes at offset. Returns GT_EDATA if the file ends earlier. */
 enum gt_code gt_file_pread(int fd, const char *path, void *buf, size_t n, uint64_t offset, struct gt_err *err);
 /* Calls fn with the first `bytes` bytes of the file in pieces, in order. Stops at the first failure, also of fn. */
 enum gt_code gt_file_each(int fd, const char *path, uint64_t bytes,
@@ -60,17 +60,17 @@ enum gt_code gt_file_read(const char *path, size_t cap, char **data, size_t *n, 
 enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, size_t n, struct gt_err *err);
 /* Renames a file and syncs the directory of `to`. */
 enum gt_code gt_file_rename(const char *from, const char *to, struct gt_err *err);
-/* Replaces the symbolic link `path` by one to target: creates it under a temporary name and renames it. Does not sync. */
+/* Replaces the symbolic link `path` by a link to target, which is created under a temporary name and renamed. Does not sync. */
 enum gt_code gt_link_replace(const char *target, const char *path, struct gt_err *err);
 
 /* ---- directories ---------------------------------------------------------------------------------------------------------- */
-/* Creates a directory and its parents with mode 0777 less the umask, and syncs the parent of each new one. It is not an error if the
+/* Creates a directory and its parents with mode 0777 less the umask, and syncs the parent of each new directory. It is not an error if the
  * directory exists. If `existed` is not NULL, *existed becomes the length of the part of path that existed before; it is set on failure
  * too. */
 enum gt_code gt_dir_make(const char *path, size_t *existed, struct gt_err *err);
 /* Removes the directories that gt_dir_make has made, deepest first, as long as they are empty. Failures are ignored. */
 void gt_dir_unmake(const char *path, size_t existed);
-/* Syncs the entries of a directory. A file system that cannot sync directories (EINVAL) is assumed not to need it. */
+/* Syncs the entries of a directory. If the file system cannot sync directories (EINVAL), this is not an error. */
 enum gt_code gt_dir_sync(const char *path, struct gt_err *err);
 /* Removes a file, a symbolic link, or a directory with its content. Never follows a symbolic link. It is not an error if path does not
  * exist. Continues after a failure and returns the first one. */

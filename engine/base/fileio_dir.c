@@ -12,8 +12,8 @@
 #define TRIES 5      /* number of further attempts to create directories whose parents are removed meanwhile */
 #define DEPTH_MAX 64 /* maximum depth of a tree to remove; gtrain's trees have two levels */
 
-/* *made becomes true if the directory did not exist. *why becomes the errno of a failed mkdir, or ENOENT if the directory existed then, but
- * not any more. */
+/* *made becomes true if the directory did not exist. *why becomes the errno of a failed mkdir, or ENOENT if the directory existed at that
+ * time but was then removed. */
 static enum gt_code make_directory(const char *path, bool *made, int *why, struct gt_err *err)
 {
 	char parent[GT_PATH_SIZE];
@@ -81,14 +81,14 @@ void gt_dir_unmake(const char *path, size_t existed)
 		if (buf[n] && buf[n] != '/')
 			continue;
 		buf[n] = 0;
-		rmdir(buf); /* fails if it is not empty */
+		rmdir(buf); /* fails if the directory is not empty */
 	}
 }
 
 /* Removes `name` in the open directory `at`. path: for messages. */
 static enum gt_code remove_at(int at, const char *name, const char *path, int depth, struct gt_err *err)
 {
-	/* Most entries are files, so try unlink first. EISDIR (Linux) or EPERM (POSIX) means that it is a directory. */
+	/* Most entries are files, so try unlink first. EISDIR (Linux) or EPERM (POSIX): the entry is a directory. */
 	if (!unlinkat(at, name, 0) || errno == ENOENT)
 		return GT_OK;
 	if (errno != EISDIR && errno != EPERM)

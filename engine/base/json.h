@@ -11,8 +11,8 @@
  *   gt_json_free(&j);
  *
  * key: the name of a member of an object; NULL in an array and at the top level. Failures (out of memory, wrong nesting) are kept and
- * returned by gt_json_finish(). Strings are read as UTF-8; a byte that is not part of a valid sequence is written as U+FFFD, so that the
- * output is always valid JSON. Not thread-safe. */
+ * returned by gt_json_finish(). Strings must be UTF-8; a byte that is not part of a valid sequence becomes U+FFFD, so that the output is
+ * always valid JSON. Not thread-safe. */
 #ifndef GT_BASE_JSON_H
 #define GT_BASE_JSON_H
 
@@ -47,7 +47,7 @@ void gt_json_null(struct gt_json *j, const char *key);
  * null. */
 void gt_json_double(struct gt_json *j, const char *key, double value, int digits);
 
-/* Several members in one call: gt_json_add writes them to the open object, gt_json_row an object of them.
+/* Several members in one call: gt_json_add writes the members to the open object, gt_json_row writes an object with these members.
  *
  *   gt_json_row(j, NULL, GT_STR("name", l->name), GT_INT("params", l->params), GT_NUM("flops", l->flops, 15)); */
 #define GT_STR(name, value) {.kind = 's', .key = (name), .text = (value)}

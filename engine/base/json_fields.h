@@ -1,4 +1,4 @@
-/* Tables of the members of JSON objects. The writer and the reader of a file both follow the table, so that they cannot differ.
+/* Tables of the members of JSON objects. The writer and the reader of a file use the same table, so that they cannot differ.
  *
  *     static const struct gt_json_field fields[] = {
  *         {"step", GT_FIELD_WHOLE, offsetof(struct state, step)},
@@ -24,10 +24,10 @@ enum gt_field_type {
 	GT_FIELD_OBJECT    /* the members `fields`, whose offsets begin at the offset of this field */
 };
 
-/* Whether a member may be absent. A file of an earlier version lacks the members that were added later, so these are never required. */
+/* Whether a member may be absent. A file of an earlier version lacks members that were added later, so such members are never required. */
 enum gt_field_rule {
 	GT_FIELD_REQUIRED, /* always written; a reader rejects an object without it */
-	GT_FIELD_ADDED,    /* always written; absent in files of earlier versions, which then mean the value `none` */
+	GT_FIELD_ADDED,    /* always written; absent in files of earlier versions, where its value is `none` */
 	GT_FIELD_OPTIONAL  /* written unless its value is `none`; if it is absent, its value is `none` */
 };
 
@@ -40,7 +40,7 @@ struct gt_json_field {
 	const char *const *words;  /* WORD: [nwords] */
 	int nwords;
 	const struct gt_json_field *fields; /* OBJECT */
-	/* OBJECT: flag and count tell whether the object exists. If not, an optional member is absent and a required one is null. */
+	/* OBJECT: flag and count determine whether the object exists. If not, an optional member is absent, and a required member is null. */
 	size_t flag;               /* offset of a bool, which a reader sets; 0: none */
 	size_t count;              /* without a flag: offset of an int64_t that is 0 if the object does not exist; 0: it always exists */
 };
@@ -49,8 +49,8 @@ struct gt_json_field {
 void gt_json_put_fields(struct gt_json *j, const struct gt_json_field *fields, const void *from);
 
 /* Reads the members of an object into the struct `to`, which must be zeroed. Ignores members that the table lacks. Returns NULL, or the
- * name of the first member of the table that is missing or malformed; if it is inside an object of the table, the name of that object. o
- * may be NULL or no object: then all members are absent. */
+ * name of the first member of the table that is missing or malformed; if it is inside an object of the table, the name of that object. If o
+ * is NULL or not an object, all members are absent. */
 const char *gt_json_get_fields(const struct gt_json_value *o, const struct gt_json_field *fields, void *to);
 
 #endif

@@ -57,7 +57,7 @@ static bool parse_number(struct scan *s, double *out)
 	}
 	if (s->p - from > NUMBER_MAX)
 		return set_error(s, "number with too many digits");
-	memcpy(text, from, (size_t)(s->p - from)); /* strtod needs a terminated string; the program's numeric locale is "C" */
+	memcpy(text, from, (size_t)(s->p - from)); /* strtod needs a terminated string; the numeric locale is always "C" */
 	*out = strtod(text, NULL);
 	return true;
 }
@@ -102,7 +102,7 @@ static bool parse_escape(struct scan *s, char **to)
 	}
 	int v = parse_hex4(s, s->p + 1);
 	if (v <= 0) /* a NUL in a string would end it early */
-		return set_error(s, "malformed escape sequence, or one of NUL, in a string");
+		return set_error(s, "malformed escape sequence, or an escaped NUL, in a string");
 	s->p += 5;
 	if (v >= 0xD800 && v <= 0xDFFF) {
 		int low = v <= 0xDBFF && s->end - s->p >= 6 && s->p[0] == '\\' && s->p[1] == 'u' ? parse_hex4(s, s->p + 2) : -1;
@@ -181,7 +181,7 @@ static bool check_unique_keys(struct scan *s, const struct gt_json_value *object
 
 static struct gt_json_value *parse_value(struct scan *s, int depth);
 
-/* Parses the members of an object or array, from after the opening bracket to after the closing one. */
+/* Parses the members of an object or array, from the first byte after the opening bracket up to the closing bracket. */
 static bool parse_members(struct scan *s, struct gt_json_value *of, int depth)
 {
 	bool object = of->type == GT_JSON_OBJECT;

@@ -32,12 +32,12 @@ struct gt_json_value {
 enum gt_code gt_json_parse(const char *text, size_t n, const char *path, int depth, size_t nodes, struct gt_arena *a,
                            const struct gt_json_value **out, struct gt_err *err);
 
-/* Returns the member of object v with this key; NULL: there is none, v is not an object, or v is NULL. */
+/* Returns the member of object v with this key; NULL: v lacks the key, is not an object, or is NULL. */
 const struct gt_json_value *gt_json_member(const struct gt_json_value *v, const char *key);
 bool gt_json_is(const struct gt_json_value *v, enum gt_json_type type); /* returns false if v is NULL */
 const char *gt_json_text(const struct gt_json_value *v);                /* returns NULL unless v is a string */
-/* Each returns a member of object v, or a default if v lacks it: a number (NAN), a whole number (-1), a text (""), whether it is true
- * (false), the first element of an array or member of an object (NULL). */
+/* Each returns a member of object v, or a default (in parentheses) if v lacks it: a number (NAN), a whole number (-1), a text (""), a
+ * boolean (false), the first element of an array or member of an object (NULL). */
 double gt_json_num(const struct gt_json_value *v, const char *key);
 int64_t gt_json_count(const struct gt_json_value *v, const char *key);
 const char *gt_json_str(const struct gt_json_value *v, const char *key);

@@ -1,5 +1,5 @@
-/* A stdio stream into memory, like open_memstream(3), that reports lost data when it is closed. If memory runs out, that of glibc can
- * report success and leave the text NULL or truncated.
+/* A stdio stream into memory, like open_memstream(3), that reports lost data when it is closed. If memory runs out, glibc's open_memstream
+ * can report success although the text is NULL or truncated.
  *
  *     struct gt_memstream m;
  *     FILE *f = gt_memstream_open(&m);

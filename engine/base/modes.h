@@ -1,5 +1,5 @@
-/* The parallel modes, one row each: X(NAME, name, RANKS). From these rows are made enum gt_mode, the values of the config key parallel.mode
- * and of --mode, the modes to which the keys of the section parallel apply (conf/schema.c), and the table of strategies (plan/strategy.c).
+/* One row for each parallel mode: X(NAME, name, RANKS). These rows generate enum gt_mode, the values of the config key parallel.mode and of
+ * --mode, the modes to which the keys of the section parallel apply (conf/schema.c), and the table of strategies (plan/strategy.c).
  *
  *	NAME    the enumerator is GT_MODE_NAME
  *	name    the word of parallel.mode; the row of functions is gt_strategy_name (plan/strategy.h)

@@ -70,8 +70,8 @@ static double normal_of_pair(struct gt_mt19937 *m)
 	return radius * cos(angle);
 }
 
-/* PyTorch fills larger tensors with uniform values and then transforms them in blocks of 16. It draws the last block again; that block may
- * overlap the block before it. */
+/* PyTorch fills larger tensors with uniform values and then transforms them in blocks of 16. It draws the last block of 16 again, which may
+ * overlap the previous block. */
 #define GT_NORMAL(name, T, uniform)                                                                                                        \
 	static void name##_block(T std, T *x)                                                                                                  \
 	{                                                                                                                                      \

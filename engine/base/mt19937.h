@@ -1,5 +1,5 @@
-/* PyTorch's random numbers on the CPU: the Mersenne twister MT19937 with the seed of torch.manual_seed(). It is used only where the values
- * must equal PyTorch's (sampler and init = "torch"); everything else uses base/philox.h.
+/* PyTorch's random numbers on the CPU: the Mersenne twister MT19937 with the seed of torch.manual_seed(). It is used only if values must
+ * equal PyTorch's (sampler and init = "torch"); all other code uses base/philox.h.
  * Source: Matsumoto and Nishimura, ACM TOMACS 8(1), 1998; distributions: PyTorch, aten/src/ATen/core/DistributionsHelper.h. */
 #ifndef GT_BASE_MT19937_H
 #define GT_BASE_MT19937_H
@@ -9,7 +9,7 @@
 
 struct gt_mt19937 {
 	uint32_t state[624];
-	int next; /* index in state of the next word to use; 624: all are used, so new ones are generated first */
+	int next; /* index in state of the next word to use; 624: all words are used, so new words are generated first */
 	bool has_normal; /* `normal` is the unused second value of a pair: PyTorch draws pairs for small tensors */
 	double normal;
 };
@@ -24,8 +24,8 @@ uint64_t gt_mt19937_u64(struct gt_mt19937 *m); /* makes two 32-bit draws, the hi
 float gt_mt19937_uniform(struct gt_mt19937 *m, float lo, float hi);
 double gt_mt19937_uniform64(struct gt_mt19937 *m, double lo, double hi);
 
-/* Write torch.empty(n).normal_(0, std) in f32 and f64. PyTorch computes logarithms, sines and cosines with the instructions of the CPU, so
- * that its last bits differ from one CPU to another; these functions differ from them by about 1e-6 * std in f32. */
+/* Write torch.empty(n).normal_(0, std) in f32 and f64. PyTorch computes logarithms, sines and cosines with CPU-specific instructions, so
+ * that its last bits depend on the CPU; results of these functions differ from PyTorch's by about 1e-6 * std in f32. */
 void gt_mt19937_normal(struct gt_mt19937 *m, float std, int64_t n, float *out);
 void gt_mt19937_normal64(struct gt_mt19937 *m, double std, int64_t n, double *out);
 

@@ -106,8 +106,8 @@ int gt_auth_listen(const char *addr, int port, struct sockaddr_storage *at, int 
 }
 
 /* ---- connections -------------------------------------------------------------------------------------------------------------------- */
-/* Starts a connection in the given state. A message of the caller may take more than one write; with Nagle's algorithm the second one would
- * wait for the delayed acknowledgement of the first: 40 ms per exchange, half a second per start. */
+/* Starts a connection in the given state. A message of the caller may take more than one write; with Nagle's algorithm the second write
+ * would wait for the delayed acknowledgement of the first: 40 ms per exchange, half a second per start. */
 static bool begin_handshake(struct gt_auth *a, struct gt_peer_auth *p, int fd, enum gt_auth_state state)
 {
 	int on = 1;
@@ -151,7 +151,7 @@ static void accept_peer(struct gt_auth *a)
 	struct gt_peer_auth *p = choose_entry(a, fd < 0);
 	if (fd < 0 && !gt_descriptors_exhausted(error))
 		return;
-	if (p) /* without a free descriptor, the connection that waits would keep the listener readable */
+	if (p) /* if no descriptor is free, a waiting connection would keep the listener readable */
 		gt_auth_close(p);
 	else
 		a->error = error;
@@ -180,7 +180,7 @@ struct gt_peer_auth *gt_auth_next(struct gt_auth *a)
 	while (a->next < a->events) {
 		struct gt_peer_auth *p = a->event[a->next++].data.ptr;
 		if (p)
-			advance_handshake(a, p); /* an entry that has been closed or used again since the poll has nothing to read */
+			advance_handshake(a, p); /* harmless for an entry that was closed or reused since the poll, because it has nothing to read */
 		else
 			accept_peer(a);
 		if (p && p->state >= GT_AUTH_PROVEN)

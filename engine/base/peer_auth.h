@@ -1,5 +1,5 @@
-/* The handshake by which two processes of a run authenticate each other over a TCP connection. Each proves to the other that it holds a
- * secret of the run, without sending it. The rendezvous of the ranks, the launchers of several hosts and gloo's ranks use it.
+/* The handshake by which two processes of a run authenticate each other over a TCP connection. Each process proves that it has a secret of
+ * the run, without sending the secret. The rendezvous of the ranks, the launchers of several hosts and gloo's ranks use it.
  *
  *   acceptor  -> magic[16] nonce[32]             hello
  *   connector -> claim[2] nonce[32] mac[32]      proof; the claims are little-endian u32
@@ -7,8 +7,8 @@
  *
  * A mac is the HMAC-SHA-256 under the secret over the name of the side ("client" or "server", with its NUL), the hello, the claims and the
  * connector's nonce. The name "session" gives a key for later messages, which is different for every connection. A recorded proof is
- * worthless, because the acceptor's nonce is new; the magic keeps a proof of one use from being valid in another. All processes of a run
- * come from one binary, so that the format may change with any version of gtrain.
+ * worthless, because every acceptor's nonce is new. The magic prevents that a proof is valid for another kind of connection. All processes
+ * of a run come from one binary, so that the format may change with any version of gtrain.
  *
  * The sockets never block. The acceptor keeps at most GT_AUTH_PENDING unauthenticated connections, each for GT_AUTH_PENDING_S seconds:
  *
@@ -30,7 +30,7 @@
 #include <sys/socket.h>
 
 #define GT_AUTH_MAGIC 16      /* bytes */
-#define GT_AUTH_PENDING 64    /* maximum number of unauthenticated connections; a further one closes the oldest */
+#define GT_AUTH_PENDING 64    /* maximum number of unauthenticated connections; a further connection closes the oldest */
 #define GT_AUTH_PENDING_S 5.0 /* seconds in which a connection must authenticate itself */
 
 enum gt_auth_state {
@@ -66,11 +66,11 @@ struct gt_auth {
 	size_t bytes;
 	struct gt_peer_auth pending[GT_AUTH_PENDING];
 	struct epoll_event event[GT_AUTH_PENDING];
-	int events, next; /* number of entries of event; index of the one that gt_auth_next() handles next */
+	int events, next; /* number of entries of event; index of the entry that gt_auth_next() handles next */
 };
 
-/* Returns a socket that listens on an address and a port; port 0: the kernel selects one. Writes its name to *at, unless at is NULL. If it
- * fails, returns -1, and *error is an errno value or, if the address has no name, a negative EAI_ value of getaddrinfo(3). */
+/* Returns a socket that listens on an address and a port; port 0: the kernel selects one. Writes the socket's name to *at, unless at is
+ * NULL. If it fails, returns -1, and *error is an errno value or, if the address has no name, a negative EAI_ value of getaddrinfo(3). */
 int gt_auth_listen(const char *addr, int port, struct sockaddr_storage *at, int *error);
 /* Opens an acceptor on a listening socket, a connector (listener -1), or both. The caller keeps ownership of listener and secret. Returns
  * false with errno if no descriptor is left; a must be shut in this case too. */
@@ -79,7 +79,7 @@ void gt_auth_shut(struct gt_auth *a); /* closes the pending connections of the a
 /* Closes pending connections after their deadline, and waits for events for at most wait_s seconds, but no more than 0.5. Returns the
  * number of events; -1 with errno after an error. */
 int gt_auth_poll(struct gt_auth *a, double wait_s);
-/* Continues the handshakes that have events. Returns a connection whose state is GT_AUTH_PROVEN or a later one, which the caller takes or
+/* Continues the handshakes that have events. Returns a connection whose state is GT_AUTH_PROVEN or a later state, which the caller takes or
  * closes; NULL if the events of the last poll are handled. */
 struct gt_peer_auth *gt_auth_next(struct gt_auth *a);
 /* Starts to connect; p is in state GT_AUTH_NONE, and stays at its address until it is taken or closed. If this fails at once, the state is

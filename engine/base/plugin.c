@@ -28,7 +28,7 @@ enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Writes the path of a plugin, which need not exist: in the nearest lib/gtrain, because a directory further up belongs to another build. */
+/* Writes the path of a plugin, which need not exist: in the nearest lib/gtrain, because one further up belongs to another build. */
 static void find_plugin(const char *dir, const char *name, char *path, size_t size)
 {
 	snprintf(path, size, "%s/../lib/gtrain", dir);
@@ -62,6 +62,6 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 		return gt_fail(err, GT_EUNAVAILABLE, "%s cannot be loaded: %s", name, dlerror());
 	*out = dlsym(so, symbol);
 	if (!*out)
-		return gt_fail(err, GT_EINTERNAL, "%s: it has no symbol %s; install gtrain and its plugins from one build", path, symbol);
+		return gt_fail(err, GT_EINTERNAL, "%s: the plugin has no symbol %s; install gtrain and its plugins from one build", path, symbol);
 	return GT_OK;
 }

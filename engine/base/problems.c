@@ -23,7 +23,7 @@ enum gt_code gt_problems_add(struct gt_problems *p, const struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns the length of the file name in a text with a line, which begins with "file:line:". */
+/* Returns the length of the file name in a text that begins with "file:line:". */
 static size_t file_length(const struct gt_problem *p)
 {
 	char line[24];

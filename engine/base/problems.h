@@ -5,7 +5,7 @@
  *     gt_problems_add(&list, &err);
  *     gt_problems_sort(&list, path);
  *
- * An entry is dropped if the list already has one about the same file, line and key, because later errors follow from the first one. */
+ * An entry is dropped if the list already has an entry for its file, line and key, because later errors follow from the first. */
 #ifndef GT_BASE_PROBLEMS_H
 #define GT_BASE_PROBLEMS_H
 

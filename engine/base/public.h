@@ -27,17 +27,17 @@ struct gt_schema_key {
 struct gt_schema_word {
 	const char *key;     /* path of the key; of a layer type: "model.layers[].type" */
 	const char *word;
-	const char *help;    /* what the word means; "": the description of the key says all */
+	const char *help;    /* meaning of the word; "": the description of the key explains it */
 	const char *also;    /* names in PyTorch and other programs, "nn.Conv2d|conv"; "": none, or the same */
 };
 
-/* A device, or a backend that has none, for gt_devices. */
+/* A device, or a backend without devices, for gt_devices. */
 struct gt_device_row {
 	char backend[16];
 	char id[32], name[128], detail[256];
-	char native[40];    /* values of the config key precision for which it has arithmetic: "fp32, bf16" */
+	char native[40];    /* values of the config key `precision` for which the device has arithmetic: "fp32, bf16" */
 	uint64_t bytes;     /* size of its memory */
-	bool usable;        /* false: name is empty, and detail says why the backend has no device */
+	bool usable;        /* false: name is empty, and detail is the reason why the backend has no device */
 };
 
 /* What this build has, for `gtrain --version`. */

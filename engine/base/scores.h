@@ -1,8 +1,8 @@
 /* The scores of a model on the samples of a split, also called metrics.
  *
- * GT_SCORES has a row for each: X(word, label, falls, kinds, help). struct gt_scores, the metrics that a config can name ("valid/f1"),
- * their measurement, metrics.jsonl, TensorBoard and the output of the commands expand it. A score of a new kind needs a row here and a
- * function in engine/score/.
+ * GT_SCORES has a row for each: X(word, label, falls, kinds, help). These rows generate struct gt_scores, the metrics that a config can
+ * name ("valid/f1"), their measurement, and their output in metrics.jsonl, TensorBoard and commands. A score of a new kind needs a row here
+ * and a function in engine/score/.
  *
  *     word   the name in a config and in JSON, and the member of struct gt_scores
  *     label  the name in the output of commands
@@ -35,7 +35,7 @@
 	X(balanced_acc, "balanced accuracy", false, GT_KIND_CLASS, "; balanced_acc: mean recall of the classes")
 /* Scores that rank all samples by their outputs: score/class_report.h. */
 #define GT_SCORES_OF_RANKS(X) X(auc, "AUC", false, GT_KIND_CLASS | GT_KIND_LABELS, "; auc: area under the ROC curve")
-/* Errors of predicted values, in the unit of the target; with several targets, the mean over them: score/value_tally.h. */
+/* Errors of predicted values, in the unit of the target; with several targets, the mean over the targets: score/value_tally.h. */
 #define GT_SCORES_OF_NUMBERS(X)                                          \
 	X(mae, "MAE", true, GT_KIND_NUMBERS, "; mae: mean absolute error")       \
 	X(rmse, "RMSE", true, GT_KIND_NUMBERS, "; rmse: root mean squared error") \

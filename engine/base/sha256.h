@@ -1,5 +1,5 @@
 /* SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), by which ranks prove to each other that they hold the token of a run. libcrypto is not
- * used, because loading it would slow down every start of the program, and only this handshake needs it. */
+ * used: only this handshake would need it, and loading it would slow down every start of the program. */
 #ifndef GT_BASE_SHA256_H
 #define GT_BASE_SHA256_H
 

@@ -70,7 +70,7 @@ int64_t gt_tdesc_count(const struct gt_tdesc *d)
 	return n;
 }
 
-/* Computes the length of each dimension outside of its blocks, from the product of its blocks. */
+/* Computes the number of blocks in each dimension, from the product of the dimension's block sizes. */
 static void compute_outer_dims(const struct gt_tdesc *d, int64_t *outer)
 {
 	int64_t block[GT_MAX_RANK];
@@ -205,7 +205,7 @@ const char *gt_tdesc_text(const struct gt_tdesc *d, char *buf, size_t size)
 
 /* ---- values ------------------------------------------------------------------------------------------------------------------------- */
 /* A value is finite if and only if its exponent has a bit that is 0. The search tests whole blocks, which the compiler vectorises, and then
- * the elements of the first block with a value that is not finite. */
+ * the elements of the first block with a non-finite value. */
 #define FIRST_NONFINITE(name, T, EXPONENT)                            \
 	static int64_t name(const char *p, int64_t n)                     \
 	{                                                                 \

@@ -57,7 +57,7 @@ struct gt_layout {
 struct gt_tdesc {
 	enum gt_dtype dtype;
 	uint8_t rank;
-	bool any; /* the layout is not chosen yet; the first kernel that is prepared with this tensor chooses it */
+	bool any; /* no layout is chosen yet; the first kernel that is prepared with this tensor chooses a layout */
 	int64_t dim[GT_MAX_RANK];
 	struct gt_layout layout;
 };
@@ -65,13 +65,13 @@ struct gt_tdesc {
 /* Returns a description of a tensor. The layout is NHWC if channels_last is true and the rank is 4, otherwise plain. */
 struct gt_tdesc gt_tdesc_make(enum gt_dtype t, int rank, const int64_t *dim, bool channels_last);
 
-/* Returns d, of rank 4 and channels last, with its channels padded to a multiple of n, unless their count already is a multiple. */
+/* Returns d (rank 4, channels last) with its channels padded to a multiple of n, if their number is not a multiple already. */
 struct gt_tdesc gt_tdesc_pad_channels(const struct gt_tdesc *d, int n);
 
 int64_t gt_tdesc_count(const struct gt_tdesc *d);  /* number of logical elements; rank 0 has one */
 int64_t gt_tdesc_padded(const struct gt_tdesc *d); /* number of physical elements, with padding */
 size_t gt_tdesc_bytes(const struct gt_tdesc *d);   /* size in memory, with padding */
-bool gt_tdesc_plain(const struct gt_tdesc *d);     /* whether the physical order is the logical one, without blocks */
+bool gt_tdesc_plain(const struct gt_tdesc *d);     /* whether the physical order equals the logical order, without blocks */
 bool gt_tdesc_equal(const struct gt_tdesc *a, const struct gt_tdesc *b);
 bool gt_tdesc_same_shape(const struct gt_tdesc *a, const struct gt_tdesc *b);
 /* Returns whether the shapes are the same without their dimensions of 1: [96, 1, 1] and [96], [1, 197, 768] and [197, 768]. */

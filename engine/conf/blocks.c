@@ -60,7 +60,7 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 }
 
 /* Expands an entry with the key `block`: finds its template, reads the keys of the instance, and expands the layers of the template once
- * for each repetition, with names below that of the instance. */
+ * for each repetition. Their names begin with the name of the instance. */
 static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *inst, const char *at, int index,
                                  const struct gt_layer_spec *proto, struct gt_err *err)
 {
@@ -71,7 +71,7 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 	char path[320];
 	int64_t repeat = 0;
 	GT_TRY(find_template(x, s, inst, at, &tmpl, err));
-	if (tmpl->bad) { /* the template's error has been reported, and the layers of its instances are unknown */
+	if (tmpl->bad) { /* the error in the template was reported; the layers of its instances are unknown */
 		x->rd->errors->seen++;
 		GT_TRY(gt_layer_fullname(x, s, inst, at, index, &name, err));
 		x->last = name;
@@ -115,7 +115,7 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 			gt_cnode_find(x->blocks, tmpl->name)->bad = true;
 			break;
 		}
-		x->spec[x->n - 1].recompute &= proto->recompute; /* keeps the output of a block, unless an outer block has recompute too */
+		x->spec[x->n - 1].recompute &= proto->recompute; /* stores the output of a block, unless an outer block is recomputed, too */
 		if (repeat)
 			GT_TRY(gt_layer_declare(x, one, x->last, inst->loc, path, err));
 	}

@@ -4,8 +4,8 @@
  *     … conf->train.epochs …
  *     gt_conf_free(conf);
  *
- * Each field below has one row in the table of keys (schema.c), from which the checks, gtrain.cfg(5) and the completions are made too. The
- * types of libconfig are used in ctree.c only. */
+ * Each field below has one row in the table of keys (schema.c). The checks, gtrain.cfg(5) and the completions are generated from the same
+ * rows. Only ctree.c uses types of libconfig. */
 #ifndef GT_CONF_CONF_H
 #define GT_CONF_CONF_H
 
@@ -39,7 +39,7 @@ struct gt_conf_data {
 	struct gt_strings target_columns; /* of the format "list"; empty: the targets are labels */
 	/* of the format "csv" */
 	struct gt_strings target, ignore, na;
-	const char *delimiter;         /* one character; "": found out */
+	const char *delimiter;         /* one character; "": detected */
 	int encoding;                  /* enum gt_encoding */
 	const char *decimal, *thousands; /* the notation of numbers; thousands "": none */
 	int header;                    /* enum gt_table_header */
@@ -53,7 +53,7 @@ struct gt_conf_data {
 	bool shuffle, drop_last;
 	int sampler;                   /* enum gt_sampler */
 	double valid;                  /* share of the training split that becomes the split "valid" */
-	bool stratify;                 /* take that share of every class */
+	bool stratify;                 /* take this share of every class */
 	int on_error;                  /* enum gt_on_error */
 	int64_t workers;               /* number of threads that read and decode samples; 0: chosen automatically */
 	bool gpu_transforms;           /* the GPU does the transforms that it supports, after threads have decoded the images */
@@ -64,12 +64,12 @@ struct gt_conf_data {
 	int64_t limit;
 	struct gt_text_spec text;      /* of the formats "text" and "csv" */
 	const char *text_key;          /* the first key of texts whose value is not the default; NULL: none */
-	struct gt_floats lengths;      /* integers, ascending: lengths to which batches of sequences are padded; empty: chosen automatically */
-	int64_t buckets;               /* number of batches whose sequences are sorted by length together; 0: none; -1: chosen automatically */
-	int64_t prefetch;              /* batches that a thread prepares in advance; 0: the step prepares its own; -1: chosen automatically */
+	struct gt_floats lengths;      /* ascending integers: lengths to which batches are padded; empty: chosen automatically */
+	int64_t buckets;               /* sequences are sorted by length within so many batches; 0: not sorted; -1: automatic */
+	int64_t prefetch;              /* number of batches that a thread prepares in advance; 0: the step prepares its batch; -1: automatic */
 };
 
-#define GT_MAX_LENGTHS 8 /* maximum number of data.lengths */
+#define GT_MAX_LENGTHS 8 /* maximum number of entries of data.lengths */
 #define GT_FLOATS_AUTO (-1) /* gt_floats.n of a key whose value is "auto" */
 
 #define GT_KEY_NUMBER(key) double key;
@@ -99,7 +99,7 @@ struct gt_conf_group {
 	struct gt_strings match;
 	bool frozen;
 	bool frozen_stats; /* batch normalisations use their running statistics in training */
-	double frozen_until; /* number of epochs for which the group is frozen at the beginning; 0: not at all */
+	double frozen_until; /* number of epochs at the beginning in which the group is frozen; 0: none */
 	double freeze_after; /* number of epochs after which the group is frozen; 0: never */
 	double lr_mul;
 	double weight_decay; /* NAN: the optimizer's value */
@@ -110,12 +110,11 @@ struct gt_conf_group {
 	bool own_optimizer, own_schedule; /* whether the entry has an optimizer and a schedule of its own; false: it has a copy of train's */
 };
 
-/* An entry of model.pretrained.map: which tensor of the model gets the values of a tensor of the file. */
+/* An entry of model.pretrained.map: the name of a tensor in the file, and of the model's tensor that gets its values. */
 struct gt_conf_rename {
 	const char *from; /* pattern of names in the file, with at most one '*' */
-	const char *to;   /* name in the model, in which '*' stands for what the '*' of `from` matched; "": the tensor is not loaded */
-	struct gt_ints part; /* {i, n}: the tensor is part i, from 0, of the model's tensor, whose first dimension has n equal parts; empty:
-	                        it is the whole tensor */
+	const char *to;   /* name in the model; its '*' is replaced by the text that the '*' of `from` matched; "": not loaded */
+	struct gt_ints part; /* {i, n}: part i, from 0, of n equal parts of the model's tensor along dimension 0; empty: the whole tensor */
 };
 #define GT_MAX_PARTS 8
 #define GT_MAX_RENAMES 64
@@ -161,13 +160,13 @@ struct gt_conf_parallel {
 	int across;    /* mode pipe: enum gt_across */
 	int schedule;  /* mode pipe: enum gt_pipe_schedule */
 	int64_t virtual_stages; /* schedule "interleaved": number of stages on each rank */
-	struct gt_strings cuts; /* mode pipe: names of the first layers of all stages but the first one */
+	struct gt_strings cuts; /* mode pipe: names of the first layers of all stages except the first stage */
 	int cut[GT_MAX_LIST];   /* indices, ascending, of the layers in cuts */
 	bool sync_bn;
 	double bucket_mb;
 	bool host_staged;
 	int64_t shards; /* reproducible = "world": number of virtual shards of a batch */
-	double timeout; /* seconds without progress after which a rank counts as lost */
+	double timeout; /* seconds without progress after which a rank is treated as lost */
 };
 
 struct gt_conf_checkpoint {
@@ -205,7 +204,7 @@ struct gt_conf {
 	bool winograd;
 	bool autotune;
 	bool cuda_graphs;
-	int64_t window;     /* maximum number of steps queued on a GPU; 0: as many as take about 0.1 s */
+	int64_t window;     /* maximum number of steps queued on a GPU; 0: steps for about 0.1 s */
 	struct gt_conf_data data;
 	struct gt_model_spec model;
 	struct gt_conf_pretrained pretrained; /* model.pretrained */
@@ -219,15 +218,15 @@ struct gt_conf {
 };
 
 /* Reads and checks a config file and sets all defaults. sets: nsets strings "path=value" that override keys, with the same checks; value
- * has the syntax of libconfig, and a bare word is a string. Errors in them begin with "--set train.epochs=x: ". Returns GT_ENOINPUT if
- * the file does not exist, and GT_ECONFIG with the error that has the lowest line, "file:line: path: expected …, got …". On failure *out
- * is NULL. */
+ * has the syntax of libconfig, and a bare word is a string. Errors in `sets` begin with "--set train.epochs=x: ". Returns GT_ENOINPUT if
+ * the file does not exist, and GT_ECONFIG with the error that has the lowest line, "file:line: path: expected …, got …". On failure *out is
+ * NULL. */
 enum gt_code gt_conf_load(const char *path, const char *const *sets, int nsets, struct gt_conf **out, struct gt_err *err);
 /* Loads a config like gt_conf_load. If it returns GT_ECONFIG, `errors` contains all errors of the config, at most 20, sorted by line,
- * without those that only follow from another error. */
+ * without errors that are consequences of another error. */
 enum gt_code gt_conf_load_all(const char *path, const char *const *sets, int nsets, struct gt_problems *errors, struct gt_conf **out,
                               struct gt_err *err);
-/* These two are functions of gtrain.h, which describes them. */
+/* gtrain.h describes these two functions. */
 enum gt_code gt_conf_load_fd(int fd, const char *label, const char *const *sets, int nsets, struct gt_problems *errors,
                              struct gt_conf **out, struct gt_err *err);
 enum gt_code gt_conf_keep_stream(const char *path, int *fd, struct gt_err *err);
@@ -241,7 +240,7 @@ enum gt_code gt_conf_load_resolved(const char *label, const char *text, size_t n
                                    struct gt_err *err);
 void gt_conf_free(struct gt_conf *c);
 
-/* Fills err with "file:line: path: …", where the line is that of the key, or of the nearest group above it that the config has. Returns
+/* Fills err with "file:line: path: …", with the line of the key or, if the config lacks the key, of the nearest enclosing group. Returns
  * GT_ECONFIG. */
 enum gt_code gt_conf_refuse(const struct gt_conf *c, const char *path, struct gt_err *err, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
@@ -266,8 +265,8 @@ struct gt_conf_scalar {
 	const char *text;
 };
 void gt_conf_each_scalar(const struct gt_conf *c, void (*fn)(void *user, const struct gt_conf_scalar *s), void *user);
-/* Calls fn with the same keys, and with those whose value is a list of numbers or words, as text: "0.001", "adam", "[0.9, 0.999]". A text
- * is valid until fn returns; a path stays valid. */
+/* Calls fn with the same keys, and with keys whose value is a list of numbers or words. The value is passed as text: "0.001", "adam",
+ * "[0.9, 0.999]". A text is valid until fn returns; a path stays valid. */
 void gt_conf_each_value(const struct gt_conf *c, void (*fn)(void *user, const char *path, const char *text), void *user);
 
 #endif

@@ -34,7 +34,7 @@ static enum gt_code load_conf(struct gt_conf *c, const struct source *s, struct 
 	if (code == GT_OK)
 		code = gt_ctree_parse(c->arena, &clean, &rd.root, err);
 	gt_clean_free(&clean);
-	if (code != GT_OK) /* after a syntax error, which is the only error in the list */
+	if (code != GT_OK) /* a syntax error is always the only error in the list */
 		return gt_conf_collect(&rd, code, err) == GT_OK ? GT_ECONFIG : code;
 	rd.root->loc = (struct gt_source_loc){c->path, 1}; /* errors about missing keys name line 1 */
 	rd.from_file = !s->text;

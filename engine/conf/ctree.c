@@ -1,7 +1,7 @@
-/* Parses a config with libconfig; no other file uses it. lexer.c has checked the text, so that duplicate names are the only remaining error
- * of libconfig. The lexer knows the grammar and could build the tree itself, which would save about 100 lines here and the dependency. But
+/* Parses a config with libconfig; no other file uses libconfig. lexer.c has checked the text, so that duplicate names are the only
+ * remaining error of libconfig. The lexer could build the tree itself, which would save about 100 lines here and the dependency. But
  * libconfig defines the language of gtrain's configs. This pass ensures that libconfig's own parser reads every config that gtrain accepts,
- * so that other programs with libconfig can read and write configs, and both languages stay the same. */
+ * so that other programs with libconfig can read and write configs. */
 #include "conf/ctree.h"
 #include <inttypes.h>
 #include <libconfig.h>
@@ -134,7 +134,7 @@ static enum gt_code convert_setting(struct gt_arena *a, const struct gt_clean *c
 	    [CONFIG_TYPE_ARRAY] = GT_C_ARRAY, [CONFIG_TYPE_LIST] = GT_C_LIST};
 	int type = config_setting_type(s);
 	struct gt_cnode *n = NULL;
-	/* A setting of a group has a name, and a string has a text, unless libconfig's strdup failed. */
+	/* NULL, although a setting of a group has a name and a string has a text, means that strdup in libconfig failed. */
 	const char *name = config_setting_name(s), *text = type == CONFIG_TYPE_STRING ? config_setting_get_string(s) : NULL;
 	const config_setting_t *parent = config_setting_parent(s);
 	if ((!name && parent && config_setting_is_group(parent)) || (!text && type == CONFIG_TYPE_STRING))
@@ -171,9 +171,9 @@ enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct
 {
 	config_t cfg;
 	enum gt_code code;
-	/* libconfig does not check its allocations: a failed one ends the process by SIGSEGV. Therefore the memory that it will need, about
-	 * 100 bytes per setting, each of which has at least 4 bytes of text, is allocated and freed first, so that a memory limit is detected
-	 * here. This does not help if another thread takes the memory in between. */
+	/* libconfig does not check its allocations: a failed allocation ends the process by SIGSEGV. Therefore the memory that libconfig will
+	 * need (about 100 bytes for each setting of at least 4 bytes of text) is first allocated and freed here, to detect a memory limit. This
+	 * does not help if another thread allocates the memory in between. */
 	size_t need = (1 << 20) + 64 * c->len;
 	void *room = malloc(need);
 	if (!room)

@@ -11,7 +11,7 @@ enum gt_ctype { GT_C_GROUP, GT_C_LIST, GT_C_ARRAY, GT_C_INT, GT_C_FLOAT, GT_C_BO
 
 struct gt_source_loc {
 	const char *file; /* name of the file as the user wrote it; "--set a.b=c" for a node from --set */
-	int line;         /* line number, from 1; 0: there is no line */
+	int line;         /* line number, from 1; 0: unknown */
 };
 
 struct gt_cnode {
@@ -20,7 +20,7 @@ struct gt_cnode {
 	struct gt_source_loc loc;
 	bool set;        /* the node comes from --set */
 	bool bad;        /* the value has an error, so keys that depend on it are not checked */
-	bool unknown;    /* the group of this node has no key of this name */
+	bool unknown;    /* unknown key of its group */
 	const char *raw; /* text of an unquoted value from --set, so that name=2024 can become a string; else NULL */
 	int64_t i;
 	double f;
@@ -30,7 +30,7 @@ struct gt_cnode {
 	int nkids, cap;
 };
 
-/* The output of source_reader.c for a file: text that libconfig cannot misread, with one name or value per line, and the origin of each
+/* The output of source_reader.c for a file: text with one name or value per line, which libconfig cannot misread, and the origin of each
  * line. */
 struct gt_clean {
 	char *text; /* malloc'ed, NUL-terminated */
@@ -47,7 +47,7 @@ enum gt_code gt_ctree_parse(struct gt_arena *a, const struct gt_clean *c, struct
 enum gt_code gt_cnode_new(struct gt_arena *a, enum gt_ctype type, const char *name, struct gt_source_loc loc, struct gt_cnode **out,
                           struct gt_err *err);
 enum gt_code gt_cnode_add(struct gt_arena *a, struct gt_cnode *parent, struct gt_cnode *kid, struct gt_err *err);
-struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name); /* NULL: `group` is no group or lacks the key */
+struct gt_cnode *gt_cnode_find(const struct gt_cnode *group, const char *name); /* NULL: `group` lacks the key or is not a group */
 /* Returns the text of the string n; NULL if n is not a string. */
 static inline const char *gt_cnode_string(const struct gt_cnode *n)
 {

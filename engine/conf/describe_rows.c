@@ -138,7 +138,7 @@ const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, c
 
 struct gt_guess gt_guess_open(const char *word)
 {
-	size_t n = strlen(word); /* in a short word only one letter may differ: with two, "bce" would match "dice" */
+	size_t n = strlen(word); /* in a short word, only one letter may differ: otherwise "bce" would match "dice" */
 	return (struct gt_guess){.word = word, .distance = (n > 1) + (n > 4 ? (int)n / 3 : 0)};
 }
 
@@ -147,7 +147,7 @@ void gt_guess_try(struct gt_guess *g, const char *candidate)
 	size_t n = strlen(g->word);
 	int d = gt_word_distance(g->word, candidate);
 	size_t nc = strlen(candidate);
-	/* a prefix ("bat" for "batch", "kernel_size" for "kernel") counts as one error */
+	/* a prefix ("bat" for "batch", "kernel_size" for "kernel") counts as one typing error */
 	if (d > 1 && ((n >= 2 && !strncmp(g->word, candidate, n)) || (nc >= 3 && !strncmp(g->word, candidate, nc))))
 		d = 1;
 	if (d < g->distance || (d == g->distance && !g->best)) {
@@ -167,13 +167,13 @@ const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path)
 
 const struct gt_row *gt_row_when(const struct gt_row *rows, const struct gt_row *r)
 {
-	for (const struct gt_row *w = r; w > rows;) /* nearly always a few rows before r: a search from the top takes a third of a start */
+	for (const struct gt_row *w = r; w > rows;) /* backwards: it is nearly always a few rows before r */
 		if (!strcmp((--w)->path, r->when))
 			return w;
 	return gt_row_find(rows, r->when);
 }
 
-/* Returns the word of type i, or of loss i, if that type has key r, else ""; NULL: i is too large. *key: the type's entry for r. */
+/* Returns the word of type i, or of loss i, if it has key r, else ""; NULL: i is too large. Sets *key to the type's entry for r. */
 static const char *find_user(const struct gt_row *r, int i, const struct gt_type_key **key)
 {
 	const char *name = gt_row_name(r->path);

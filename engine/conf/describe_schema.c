@@ -12,7 +12,7 @@ struct key_walk {
 	void *user;
 };
 
-/* Writes a value that differs from the default: for a switch the other one, for an enumeration its first other word. Returns buf. */
+/* Writes a value that differs from the default: the other value of a switch, or the first other word of an enumeration. Returns buf. */
 static const char *other_value(const struct gt_row *r, char *buf, size_t size)
 {
 	char word[48];
@@ -92,8 +92,8 @@ void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), voi
 }
 
 /* ---- words -------------------------------------------------------------------------------------------------------------- */
-/* Returns the position in help, "about; sgd: text; adam: text", of the text about the word, behind "word: "; NULL: there is none. The text
- * about a metric, "valid/f1", is that about its score. */
+/* Returns the position in help, "about; sgd: text; adam: text", of the text about the word, after "word: "; NULL: no such text. For a
+ * metric, such as "valid/f1", it is the text about its score. */
 static const char *find_text(const char *help, const char *word)
 {
 	word = strchr(word, '/') ? strchr(word, '/') + 1 : word;
@@ -104,7 +104,7 @@ static const char *find_text(const char *help, const char *word)
 	return NULL;
 }
 
-/* Returns the position of the nearest text about another word of the key in help, with its "word: "; NULL: there is none. */
+/* Returns the position of the nearest text about another word of the key in help, with its "word: "; NULL: no such text. */
 static const char *find_next(const struct gt_schema_key *key, const char *help)
 {
 	char word[48];
@@ -117,7 +117,7 @@ static const char *find_next(const struct gt_schema_key *key, const char *help)
 	return found;
 }
 
-/* Copies the text from begin to before next, or to its end, without the "; " at its end. Returns buf. */
+/* Copies the text from begin to before next, or to its end, without a final "; ". Returns buf. */
 static const char *copy_text(const char *begin, const char *next, char *buf, size_t size)
 {
 	const char *end = next ? next : begin + strlen(begin);

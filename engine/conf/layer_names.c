@@ -1,4 +1,4 @@
-/* A hash table of the layer names read until now, and the resolution of a name in a scope. See layers.h. */
+/* A hash table of the layer names that were read so far, and the search for a name in a scope. See layers.h. */
 #include "conf/layers.h"
 #include <stdio.h>
 #include <string.h>

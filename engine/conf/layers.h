@@ -6,9 +6,10 @@
  *
  * An instance is replaced by the layers of its template, named "layer1.0.conv1", "layer1.1.conv1" (without repeat: "layer1.conv1"). "$ch"
  * is replaced by the parameter of the instance; `first` overrides parameters in the first repetition. `in` names a layer of the same
- * instance, otherwise of an enclosing block, otherwise of the model; "$in" is the input of the block, "input" that of the model. The name
- * of an instance refers to its last layer. The keys frozen, init, lr_mul and weight_decay of an instance are the defaults of its layers.
- */
+ * instance, otherwise of an enclosing block, otherwise of the model; "$in" is the input of the block, "input" the input of the model. The
+ * name of an instance refers to its last layer. The keys frozen, init, lr_mul and weight_decay of an instance are the defaults of its
+ * layers.
+ * */
 #ifndef GT_CONF_LAYERS_H
 #define GT_CONF_LAYERS_H
 
@@ -24,13 +25,13 @@ struct gt_scope {
 	const struct gt_scope *parent; /* the instance around this one; NULL: model.layers */
 	const struct gt_cnode *tmpl;   /* the template: an entry of model.blocks */
 	const struct gt_cnode *inst;   /* the instance: an entry of a list of layers */
-	const struct gt_cnode *first;  /* in the first repetition: the value of the instance's key `first`; else NULL */
+	const struct gt_cnode *first;  /* in the first repetition: the value of the instance's key `first`; NULL in others */
 	const char *prefix;            /* prefix of the names of its layers, such as "layer1.0." */
 	const char *input;             /* name of the layer whose output is the input of the block, or "input" */
 };
 
 struct gt_layer_name {
-	const char *name, *layer; /* layer: the layer to which the name refers, that is the layer `name` or the last layer of this instance */
+	const char *name, *layer; /* layer: the layer to which the name refers: layer `name`, or the last layer of instance `name` */
 };
 
 struct gt_expand {
@@ -40,7 +41,7 @@ struct gt_expand {
 	int n, cap;
 	struct gt_layer_name *slot; /* hash table of names with open addressing, at most half full */
 	uint32_t mask, nnames;
-	const char *last; /* name of the layer before the next one; "input" before the first layer */
+	const char *last; /* name of the layer that was added last; "input" before the first layer */
 };
 
 /* layer_names.c */

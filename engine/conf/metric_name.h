@@ -16,14 +16,14 @@
 #define GT_METRIC_TEST(score, ...) "|test/" #score
 #define GT_METRICS_TRAINED GT_SCORES_OF_STEPS(GT_METRIC_TRAIN)
 #define GT_METRICS_EVALUATED GT_SCORES(GT_METRIC_VALID) GT_SCORES(GT_METRIC_TEST)
-#define GT_METRICS_DIRECTION "losses and errors must fall, the others must rise" /* what an improvement is */
+#define GT_METRICS_DIRECTION "losses and errors must fall, the others must rise" /* explains what counts as an improvement */
 
 struct gt_metric {
 	enum gt_split split;
 	enum gt_score score;
 };
 
-/* Returns false if the text is no metric, such as "". */
+/* Returns false if the text is not a metric, such as "". */
 bool gt_metric_parse(const char *text, struct gt_metric *out);
 /* Returns whether a lower value of the metric is better. */
 bool gt_metric_falls(const char *text);

@@ -44,7 +44,7 @@ static enum gt_code make_value(struct gt_arena *a, const char *label, const char
 		value++;
 	if (*value && strchr("[({\"", *value))
 		return parse_value(a, label, value, out, err);
-	/* If the whole text is a number or a boolean, it is the value; otherwise the text is a string without quotes. */
+	/* The text is a number or a boolean if libconfig reads all of it as such; otherwise it is a string without quotes. */
 	if (*value && value[strspn(value, "+-.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")] == 0 &&
 	    parse_value(a, label, value, out, NULL) == GT_OK && is_scalar(*out)) {
 		GT_NEW_STR((*out)->raw, gt_arena_strdup(a, value), err);
@@ -58,7 +58,7 @@ static enum gt_code make_value(struct gt_arena *a, const char *label, const char
 	return GT_OK;
 }
 
-/* The position in the tree that a path names: a member of a group, or an element of a list. The node there may not exist. */
+/* The position of a path in the tree: a member of a group, or an element of a list. Its node need not exist. */
 struct slot {
 	struct gt_cnode *in;
 	const char *name; /* name of the member; NULL: the position is element `index` */
@@ -135,7 +135,7 @@ enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *
 			long i = isdigit((unsigned char)p[1]) ? strtol(p + 1, &end, 10) : -1;
 			if (i < 0 || *end != ']')
 				return gt_conf_fail(err, at, path, "expected an index [0..%d]", s.in->nkids);
-			if (i > s.in->nkids) /* an index equal to the number of elements appends one */
+			if (i > s.in->nkids) /* an index equal to the number of elements appends an element */
 				return gt_conf_fail(err, at, path, "expected an index ≤ %d, got %ld", s.in->nkids, i);
 			s.name = NULL;
 			s.index = (int)i;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Sets the defaults that depend on the type, and copies data.mean, which random_erasing uses. given: the entry in the config. */
+/* Sets the defaults that depend on the type, and copies data.mean, with which random_erasing fills. given: the entry in the config. */
 static void augment_defaults(struct gt_transform *t, const struct gt_cnode *given, const struct gt_floats *mean)
 {
 	bool erasing = t->type == GT_TF_RANDOM_ERASING;
@@ -25,7 +25,7 @@ static void augment_defaults(struct gt_transform *t, const struct gt_cnode *give
 		t->mean = *mean;
 }
 
-/* Sets the default probability of mixup and cutmix, which share the batches. */
+/* Sets the default probabilities of mixup and cutmix, which are applied to different batches. */
 static void mixing_defaults(const struct gt_cnode *list, struct gt_transform *t)
 {
 	for (int i = 0; i < list->nkids; i++)
@@ -57,8 +57,8 @@ static enum gt_code read_transforms(struct gt_reading *rd, const char *path, str
 	return GT_OK;
 }
 
-/* Makes a relative path of a data file absolute. It is relative to the directory of the file that has the key, as with @include, and to
- * the working directory if it is from --set. Text in memory comes from a checkpoint, whose paths are absolute. */
+/* Makes a relative path of a data file absolute. A relative path in a file is relative to the directory of the file, as with @include; in
+ * --set, it is relative to the working directory. Text in memory comes from a checkpoint, whose paths are absolute. */
 static enum gt_code make_path_absolute(struct gt_reading *rd, const char *key, const char **path, struct gt_err *err)
 {
 	const struct gt_cnode *n = gt_conf_given(rd->root, key);
@@ -76,8 +76,8 @@ static enum gt_code make_path_absolute(struct gt_reading *rd, const char *key, c
 	return GT_OK;
 }
 
-/* Makes model.pretrained.file a path. The name of published weights is that of the file that `gtrain fetch` downloads, unless a file has
- * this name. */
+/* Makes model.pretrained.file a path. If no file has this name, the name of published weights becomes the path of the file that `gtrain
+ * fetch` downloads. */
 static enum gt_code pretrained_path(struct gt_reading *rd, struct gt_err *err)
 {
 	const char **path = &rd->conf->pretrained.file;
@@ -101,7 +101,7 @@ static enum gt_code data_paths(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Reads model.inputs. The shape of images is also that of model.input. */
+/* Reads model.inputs. The shape of images is also stored as model.input. */
 static enum gt_code read_inputs(struct gt_reading *rd, struct gt_err *err)
 {
 	const struct gt_cnode *list = gt_conf_given(rd->root, "model.inputs"), *one = gt_conf_given(rd->root, "model.input");

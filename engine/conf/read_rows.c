@@ -8,7 +8,7 @@
 
 #define PATH 256
 
-/* Returns the member of n that the first component of *path names, and moves *path on. stop: characters that end a component. */
+/* Returns the member of n that the first component of *path names, and advances *path. stop: characters that end a component. */
 static const struct gt_cnode *enter_member(const struct gt_cnode *n, const char **path, const char *stop)
 {
 	char part[PATH];
@@ -100,7 +100,7 @@ static int count_elements(const struct gt_cnode *n)
 	return n->type == GT_C_ARRAY || n->type == GT_C_LIST ? n->nkids : 1;
 }
 
-/* Writes the value of n to `to`. Returns false if its type is not that of the row. */
+/* Writes the value of n to `to`. Returns false if n has a type other than the row. */
 static bool read_value(const struct gt_row *r, const struct gt_cnode *n, void *to)
 {
 	int len = count_elements(n), i = 0;
@@ -252,8 +252,8 @@ static bool has_key(const struct gt_row *rows, const char *const *words, const c
 	return gt_row_find(rows, key) != NULL;
 }
 
-/* Finds the group named like n inside a section, as train.optimizer of "optimizer", and writes its path. If n is a group with one key that
- * the other group has too, writes the path of that key. */
+/* Finds the group named like n inside a section, such as train.optimizer for "optimizer", and writes its path. If n is a group with one
+ * key, which the other group also has, writes the path of this key. */
 static bool suggest_section(const struct gt_cnode *n, const struct gt_row *rows, char *out, size_t size)
 {
 	size_t len = strlen(n->name);
@@ -327,7 +327,7 @@ static enum gt_code read_key(struct gt_reading *rd, const struct gt_row *r, stru
 	return gt_row_default(rd->arena, r, base, err);
 }
 
-/* Refuses a key or value that gtrain no longer has, unless it is in the config of a checkpoint and ignored there. */
+/* Rejects a removed key or value, unless it is in the config of a checkpoint and ignored there. */
 static enum gt_code read_removed(struct gt_reading *rd, const struct gt_removed_key *k, struct gt_cnode *n, const char *at,
                                  struct gt_err *err)
 {
@@ -421,7 +421,7 @@ static bool is_undecided(const struct gt_row *rows, const struct gt_row *r, cons
 	return false;
 }
 
-/* Checks that key r is not in the config if it does not apply, and is there if it is required. */
+/* Checks that key r is absent if it does not apply, and present if it is required. */
 static enum gt_code check_row(const struct gt_reading *rd, const struct gt_row *rows, const struct gt_row *r,
                               const struct gt_cnode *group, const char *shown, void *base, struct gt_err *err)
 {
@@ -432,10 +432,10 @@ static enum gt_code check_row(const struct gt_reading *rd, const struct gt_row *
 	bool applies = gt_row_applies(rows, r, base);
 	snprintf(at, sizeof at, "%s%s", shown, r->path);
 	if (n && !applies) {
-		const struct gt_row *top = r; /* the deciding key may not apply either */
+		const struct gt_row *top = r; /* the key on which r depends may not apply either */
 		while (!gt_row_applies(rows, gt_row_when(rows, top), base))
 			top = gt_row_when(rows, top);
-		/* A version in which the key applied may have written it to the config of a checkpoint, with the default as its value. */
+		/* A version in which the key applied may have written the key with its default to the config of a checkpoint. */
 		if (n->set || (!rd->resolved && !ruled_out_by_set(rows, r, group, base)))
 			return gt_conf_fail(err, n->loc, at, "%s = \"%s\" does not use this key; %s%s%s",
 			                    top->when, gt_row_deciding(rows, top, base, value),

@@ -13,9 +13,9 @@
 
 /* Values of train.schedule.type: X(NAME, word, counted, also, help, keys...). The enumerator is GT_SCHED_NAME.
  *   counted  a key other than t_max and warmup is a length, or a factor for each length, in the unit of train.schedule.unit
- *   also     words that mean this schedule elsewhere, "a|b"; upper and lower case are the same
+ *   also     names of this schedule in other programs, "a|b"; case is ignored
  *   help     for the manual: the name in torch.optim.lr_scheduler, if any, and facts that the keys do not show
- *   keys     keys of this type that not all types have: {"key"}, or {"key", "default for this type"} */
+ *   keys     additional keys of this type: {"key"}, or {"key", "default for this type"} */
 #define GT_SCHED_WARMUP {"warmup"}, {"warmup_start"}
 #define GT_SCHEDULES(X)                                                                                                                    \
 	X(CONSTANT, constant, false, "none", "lr", GT_SCHED_WARMUP)                                                                            \

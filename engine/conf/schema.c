@@ -1,4 +1,4 @@
-/* The table of keys. Its order is that of the manual and of the resolved config. */
+/* The table of keys, in the order of the manual and of the resolved config. */
 #include "conf/schema.h"
 #include "conf/metric_name.h"
 #include "formats.h"
@@ -105,8 +105,8 @@ const struct gt_row gt_rows[] = {
              "fp32 with matrix products in tf32, of 11 bits, on a GPU; bf16: 8 bits, with the range of fp32, as "
              "torch.autocast(dtype = bfloat16); fp16: 11 bits with a small range, as torch.amp with a GradScaler (train.loss_scale)"},
     {"winograd", GT_T_BOOL, AT(winograd), "true",
-     .help = "allow Winograd's algorithm for 3x3 convolutions in f32 where oneDNN has it (2.x with AVX-512) and it is faster; its "
-             "rounding error is about 1e-6 of the result"},
+     .help = "allow Winograd's algorithm for 3x3 convolutions in f32 on CPUs with AVX2 or AVX-512, where it is faster than the direct sum; "
+             "its rounding error is about 1e-6 of the result"},
     {"autotune", GT_T_BOOL, AT(autotune), "true",
      .help = "choose convolution kernels on a GPU by timing the best candidates at the first start, and keep the choice in the user's "
              "cache; off if reproducible requires the same bits"},

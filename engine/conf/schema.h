@@ -13,12 +13,12 @@
 
 enum gt_row_type {
 	GT_T_INT,     /* int64_t */
-	GT_T_FLOAT,   /* double; an integer is accepted */
+	GT_T_FLOAT,   /* double; the config may have an integer */
 	GT_T_BOOL,    /* bool */
 	GT_T_STRING,  /* const char * */
 	GT_T_ENUM,    /* int: index of the word in gt_row.values */
 	GT_T_CHOICE,  /* const char *: one of the words in gt_row.values */
-	GT_T_AUTO,    /* int64_t: the word "auto" is stored as 0 */
+	GT_T_AUTO,    /* int64_t; the word "auto" is stored as 0 */
 	GT_T_FLOATS,  /* struct gt_floats; a single number is accepted as a list of one */
 	GT_T_WEIGHTS, /* struct gt_floats as above; the word "auto" is stored as n = GT_FLOATS_AUTO */
 	GT_T_INTS,    /* struct gt_ints; a single integer is accepted as a list of one */
@@ -40,17 +40,16 @@ struct gt_row {
 	const char *path; /* path of the key, relative to the group that the table describes */
 	enum gt_row_type type;
 	size_t offset;
-	const char *def; /* default as written in a config; text in parentheses describes, for the manual, a default that code sets; NULL:
-	                    the key is required */
+	const char *def; /* default as in a config; "(text)": set by code, the manual shows the text; NULL: the key is required */
 	double min, max; /* range of every number in the value; both 0: any number */
 	unsigned flags;
 	const char *values; /* ENUM, CHOICE: the allowed words, "a|b"; OTHER: the type, for the manual */
 	const char *when;   /* path of another key, an ENUM, whose value determines whether this key applies; NULL: it always applies */
 	const char *is;     /* with `when`: values "a|b" of the other key for which this key applies */
-	/* key of an optimizer or of a schedule: the rows of optimizer_rows.h or schedule_rows.h say, instead of `is`, which types have the key,
-	   and with which defaults */
+	/* key of an optimizer or schedule: instead of `is`, the rows of optimizer_rows.h or schedule_rows.h list the types that have the key,
+	 * and their defaults */
 	enum gt_row_types { GT_TYPES_ANY, GT_TYPES_OPTIMIZER, GT_TYPES_SCHEDULE } types;
-	const char *beside; /* text about other keys in the error if this key does not apply; NULL: none */
+	const char *beside; /* text about other keys, added to the error if this key does not apply; NULL: none */
 	bool (*loss_uses)(const struct gt_loss_row *row); /* key of a loss: instead of `is`, returns whether a loss has the key; else NULL */
 	const struct gt_row *entries; /* OTHER: the keys of an entry of a list of groups, for the manual; NULL: none */
 	const char *help;
@@ -124,7 +123,7 @@ struct gt_reading {
 	struct gt_conf *conf;
 	struct gt_cnode *root;
 	bool from_file;             /* the config was read from a file; false: from text in memory */
-	bool resolved;              /* gtrain has written the text, with all keys that it knew then */
+	bool resolved;              /* a gtrain wrote the text, with all keys that its version has */
 	struct gt_problems *errors; /* errors of the config that have been found until now */
 };
 /* If code is GT_ECONFIG, adds err to the list of errors and returns GT_OK, so that reading continues, or GT_ECONFIG when the list is full.
@@ -149,9 +148,9 @@ enum gt_code gt_list_read(struct gt_reading *rd, const char *path, int max, size
                           struct gt_err *err);
 /* Returns the node of a path ("train.optimizer.lr"); NULL: the config does not have it. */
 const struct gt_cnode *gt_conf_given(const struct gt_cnode *group, const char *path);
-/* Returns the file and line of a path ("train.groups[2].match"), or of the nearest group above it that the config has. */
+/* Returns the file and line of a path ("train.groups[2].match") or, if the config lacks it, of the nearest enclosing group. */
 struct gt_source_loc gt_conf_location(const struct gt_cnode *group, const char *path);
-/* Adds an error about a key, with its line, to the list of errors, unless it only follows from another error. */
+/* Adds an error about a key, with its line, to the list of errors, unless it is a consequence of another error. */
 #define GT_REFUSE_KEY(rd, path, ...) \
 	do { \
 		if (!gt_conf_refused((rd)->root, (path))) \
@@ -161,8 +160,8 @@ struct gt_source_loc gt_conf_location(const struct gt_cnode *group, const char *
  * suggested, or NULL. */
 enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const char *path, const struct gt_row *rows,
                              const char *const *words, struct gt_err *err);
-/* Returns whether an error about path would only follow from an earlier error: path or a group above it had an error, or path is missing
- * but its group has an unknown key that may be a misspelling of it. */
+/* Returns whether an error about path would be a consequence of an earlier error: path or an enclosing group had an error, or path is
+ * missing but its group has an unknown key that may be a misspelling of it. */
 bool gt_conf_refused(const struct gt_cnode *group, const char *path);
 /* read_config.c: reads and checks the whole config. Returns GT_OK even if errors were collected. */
 enum gt_code gt_conf_read(struct gt_reading *rd, struct gt_err *err);
@@ -173,10 +172,10 @@ enum gt_code gt_conf_table(struct gt_reading *rd, struct gt_err *err);
 enum gt_code gt_conf_pretrained_map(struct gt_reading *rd, struct gt_err *err);
 /* groups.c: reads train.groups, and sets the defaults that depend on the type of an optimizer. */
 enum gt_code gt_conf_groups(struct gt_reading *rd, struct gt_err *err);
-/* Sets those defaults of the keys r that depend on the type. given: the group in the config, whose keys keep their values, or NULL. */
+/* Sets the defaults of the keys r that depend on the type. given: the group in the config, whose keys keep their values, or NULL. */
 enum gt_code gt_conf_type_defaults(struct gt_reading *rd, const struct gt_row *r, int type, const struct gt_cnode *given, void *base,
                                    struct gt_err *err);
-/* Does so for a schedule, and sets the default of cycle_momentum, which depends on the optimizer and on the age of a resolved config. */
+/* Does the same for a schedule, and for cycle_momentum, whose default depends on the optimizer and the version of a resolved config. */
 enum gt_code gt_conf_schedule_defaults(struct gt_reading *rd, const struct gt_cnode *given, const struct gt_conf_optimizer *o,
                                        struct gt_conf_schedule *s, struct gt_err *err);
 /* Checks that the keys of an optimizer and its schedule do not contradict each other. shown: the beginning of paths in messages. */
@@ -188,7 +187,7 @@ enum gt_code gt_conf_validate(struct gt_reading *rd, struct gt_err *err); /* val
 enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *arg, struct gt_err *err); /* override.c: apply one --set */
 enum gt_code gt_conf_write(struct gt_conf *c, struct gt_err *err);                                        /* write_config.c: c->text */
 
-/* Functions of gtrain.h, which is above this room. */
+/* Functions that gtrain.h declares; this room does not include gtrain.h. */
 struct gt_schema_key;
 struct gt_schema_word;
 void gt_schema_each(void (*fn)(void *user, const struct gt_schema_key *key), void *user);

@@ -20,8 +20,8 @@ struct reader {
 
 static const char no_memory[] = "out of memory";
 
-/* Reads a whole file of at most max bytes. given: a descriptor of it that stays open; -1: opens path. Returns NULL, or the reason why it
- * cannot be read. */
+/* Reads a whole file of at most max bytes. given: a descriptor of the file, which stays open; -1: opens path. Returns NULL, or the reason
+ * why the file cannot be read. */
 static const char *read_whole_file(const char *path, int given, size_t max, char **text, size_t *n, struct stat *st)
 {
 	/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
@@ -40,7 +40,7 @@ static const char *read_whole_file(const char *path, int given, size_t max, char
 	else if (!(*text = malloc(max + 1)))
 		why = no_memory;
 	while (!why && *n <= max) {
-		ssize_t r = pread(fd, *text + *n, max + 1 - *n, (off_t)*n); /* ranks share the position of a descriptor that they inherit */
+		ssize_t r = pread(fd, *text + *n, max + 1 - *n, (off_t)*n); /* inherited descriptors share one position */
 		if (!r)
 			break;
 		if (r > 0)

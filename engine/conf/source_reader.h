@@ -20,13 +20,13 @@
 #define GT_CONF_MAX_FILES 64
 #define GT_CONF_MAX_INCLUDES 8     /* depth of nested includes */
 #define GT_CONF_MAX_DEPTH 32       /* depth of nested brackets */
-#define GT_CONF_MAX_MEMBERS 4096   /* keys of one group; libconfig compares each of them with all others */
+#define GT_CONF_MAX_MEMBERS 4096   /* keys of one group; libconfig compares each key with all others */
 #define GT_CONF_MAX_ELEMENTS 65536 /* elements of one list or array */
 #define GT_CONF_MAX_VALUES 500000  /* number of names and values together */
 
-/* Reads and checks a file with its includes. fd: a descriptor of the file, which is read from its beginning, and path is only its name in
- * messages; -1: opens path. GT_ENOINPUT: it does not exist, or is not a readable regular file. GT_ECONFIG: any other error, with file and
- * line. */
+/* Reads and checks a file with its includes. fd: a descriptor of the file, which is read from its beginning (path is only its name in
+ * messages); -1: opens path. GT_ENOINPUT: the file does not exist, or is not a readable regular file. GT_ECONFIG: any other error, with
+ * file and line. */
 enum gt_code gt_source_check_file(struct gt_arena *a, const char *path, int fd, struct gt_clean *out, struct gt_err *err);
 /* Checks n bytes in memory like gt_source_check_file; @include is an error. label: the file name in messages. line1: number of the first
  * line in messages; 0: messages have no line numbers. */
@@ -59,8 +59,7 @@ struct gt_lexer {
 	enum gt_code (*include)(struct gt_lexer *lx, const char *name, struct gt_err *err);
 	void *user;
 };
-/* Reads the text from lx->p to lx->end. Brackets that were open before remain open; brackets that are opened in the text must be closed in
- * it. */
+/* Reads the text from lx->p to lx->end. Brackets that were open before remain open; the text must close all brackets that it opens. */
 enum gt_code gt_lex(struct gt_lexer *lx, struct gt_err *err);
 
 #endif

@@ -107,7 +107,7 @@ const struct gt_removed_key gt_removed_keys[] = {
 	{0},
 };
 
-/* Compares a path with one of the table, which has no indices: "data.augment[0].type" equals "data.augment.type". */
+/* Compares a path with a path of the table, ignoring indices: "data.augment[0].type" equals "data.augment.type". */
 static int same_path(const char *table, const char *path)
 {
 	for (; *table == *path && *table; table++)
@@ -115,7 +115,7 @@ static int same_path(const char *table, const char *path)
 	return !*table && !*path;
 }
 
-/* Returns whether `words`, "a|b", has the word, upper or lower case. */
+/* Returns whether `words`, "a|b", contains the word; case is ignored. */
 static bool is_among(const char *words, const char *word)
 {
 	size_t n;
@@ -127,7 +127,7 @@ static bool is_among(const char *words, const char *word)
 	return false;
 }
 
-/* Returns `of`, or the key that has the same values: for entries of train.groups and eval.transforms, that of train and data.augment. */
+/* Returns `of`, or the key with the same values: for entries of train.groups and eval.transforms, the key of train or data.augment. */
 static const char *same_values(const char *of, char *buf, size_t size)
 {
 	static const struct {

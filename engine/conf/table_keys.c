@@ -11,7 +11,7 @@ static enum gt_code read_column(struct gt_reading *rd, const struct gt_cnode *en
 	return gt_object_read(rd, gt_rows_column, entry, shown, column, err);
 }
 
-/* Determines the kind of the targets from the keys that name them and, for tables, from the loss. */
+/* Determines the kind of the targets from the keys of the targets and, for tables, from the loss. */
 static enum gt_targets targets_of(const struct gt_conf *c)
 {
 	const struct gt_conf_data *d = &c->data;
@@ -28,7 +28,7 @@ enum gt_code gt_conf_table(struct gt_reading *rd, struct gt_err *err)
 	struct gt_conf_data *d = &rd->conf->data;
 	const struct gt_cnode *loss = gt_conf_given(rd->root, "train.loss");
 	void *columns = NULL;
-	bool known = !loss || !loss->bad; /* otherwise the error about the loss is reported, and other errors would only follow from it */
+	bool known = !loss || !loss->bad; /* otherwise the error about the loss was reported, and other errors would be its consequences */
 	d->targets = targets_of(rd->conf);
 	if (gt_format_content(d->format) != GT_CONTENT_TABLE)
 		return GT_OK;

@@ -163,7 +163,7 @@ enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const
 			v = gt_cnode_find(s->inst, word + 1);
 		if (!v && defaults) {
 			v = gt_cnode_find(defaults, word + 1);
-			own = true; /* "$word" in a default is a parameter of the template; in a key of the instance, one of the outer scope */
+			own = true; /* "$word" in a default is a parameter of the template; in a key of the instance, of the outer scope */
 		}
 		if (!v)
 			return gt_conf_fail(err, s->inst->loc, path, "expected a value for \"%s\", which the block \"%.64s\" needs, got nothing",

@@ -14,7 +14,7 @@ static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_conf_data *d = &rd->conf->data;
 	const struct gt_cnode *batch = gt_conf_given(rd->root, "data.batch"), *per_rank = gt_conf_given(rd->root, "data.batch_per_rank");
-	if (batch && per_rank && batch->set != per_rank->set) { /* the key from --set replaces the other key, which is in the file */
+	if (batch && per_rank && batch->set != per_rank->set) { /* the key in --set overrides the other key, in the file */
 		if (batch->set)
 			d->batch_per_rank = 0;
 		else
@@ -31,7 +31,7 @@ static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns whether the images may be encoded files, which have any size and can have a split "valid" of their own. */
+/* Returns whether the images may be encoded files: these have any size, and their data can contain a split "valid". */
 static bool may_be_files(const struct gt_conf_data *d)
 {
 	if (!strcmp(d->format, "auto"))
@@ -55,14 +55,14 @@ static enum gt_code check_augment(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns whether the format reads texts or rows. The reader drops unreadable ones before it numbers the samples. */
+/* Returns whether the format reads texts or rows. The reader drops unreadable texts or rows before it numbers the samples. */
 static bool reads_texts(const struct gt_conf_data *d)
 {
 	enum gt_content content = gt_format_content(d->format);
 	return content == GT_CONTENT_TEXTS || content == GT_CONTENT_TABLE;
 }
 
-/* Refuses keys of images if model.inputs has no image. */
+/* Rejects keys of images if model.inputs has no image. */
 static enum gt_code check_no_images(struct gt_reading *rd, struct gt_err *err)
 {
 	const struct gt_conf *c = rd->conf;
@@ -107,7 +107,7 @@ static enum gt_code check_sequences(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns the first key of texts whose value is not the default; NULL: there is none. */
+/* Sets *out to the first key of texts whose value is not the default; leaves NULL if there is none. */
 static enum gt_code find_text_key(struct gt_reading *rd, const char **out, struct gt_err *err)
 {
 	static const char *const all[] = {"data.tokenizer", "data.max_tokens", "data.min_freq", "data.max_vocab", "data.vocab", "data.ngrams",
@@ -145,7 +145,7 @@ static enum gt_code check_texts(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Checks the keys of targets that are numbers: several labels of a sample, or columns of numbers. */
+/* Checks the keys of targets: several labels of a sample, or numeric columns. */
 static enum gt_code check_targets(struct gt_reading *rd, struct gt_err *err)
 {
 	const struct gt_conf *c = rd->conf;
@@ -362,7 +362,7 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "device", "expected \"auto\", \"cpu\", \"cuda\" or \"cuda:0\", got \"%.60s\"%s%s%s", c->device,
 		     syn ? "; did you mean \"" : "", syn ? syn->meant : "", syn ? "\"?" : "");
 	}
-	/* A folder of images or texts may have a split "valid" of its own; gt_session_check_metrics checks that when it has seen the folder. */
+	/* A folder of images or texts may contain a split "valid"; gt_session_check_metrics checks this when it has read the folder. */
 	const struct { const char *key, *metric; } watched[] = {
 	    {"checkpoint.best.metric", metric},
 	    {"train.early_stop.metric", c->train.early_stop.metric},

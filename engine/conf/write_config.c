@@ -1,5 +1,5 @@
-/* Writes the resolved config: every key that applies with its value, so that loading it gives the same struct even if a later version has
- * other defaults. Blocks are written in expanded form. gt_conf_each_scalar calls a function with the values of the same keys. */
+/* Writes the resolved config: every key that applies with its value, so that loading the text gives the same struct even in a later version
+ * with other defaults. Blocks are written in expanded form. gt_conf_each_scalar calls a function with the values of the same keys. */
 #include "conf/conf_string.h"
 #include "base/memstream.h"
 #include "conf/schema.h"
@@ -15,7 +15,7 @@ static void put_int(FILE *f, int64_t v)
 	fprintf(f, "%" PRId64 "%s", v, v > INT32_MAX || v < INT32_MIN ? "L" : "");
 }
 
-/* Writes v with the fewest digits that read back as v, and always with a point, because not every reader accepts 1e-05 as a float. */
+/* Writes v with the fewest digits that read back as v, and always with a point, because some readers reject 1e-05 as a float. */
 static void put_float(FILE *f, double v)
 {
 	char s[40];
@@ -28,7 +28,7 @@ static void put_float(FILE *f, double v)
 	fprintf(f, "%.*s%s%s", (int)mantissa, s, memchr(s, '.', mantissa) ? "" : ".0", s + mantissa);
 }
 
-/* Writes n integers, in brackets unless one integer may stand for the list. */
+/* Writes n integers in brackets. bare: without brackets if there is only one. */
 static void put_ints(FILE *f, const int64_t *v, int n, bool bare)
 {
 	fputs(bare ? "" : "[", f);
@@ -141,7 +141,7 @@ static void put_key(FILE *f, const struct gt_row *r, const void *base)
 	fputc(';', f);
 }
 
-/* Returns whether a key without a fixed default has no value of its own: a value of the data or of the optimizer applies. */
+/* Returns whether a key without a fixed default is not set, so that a value of the data or of the optimizer applies. */
 static bool is_unset(const struct gt_row *r, const void *base)
 {
 	const void *at = (const char *)base + r->offset;

@@ -15,9 +15,9 @@
 #define MAX_DEVICES 64
 
 /* Limits how long idle OpenMP threads spin. libgomp reads this variable when the cpu backend loads it. By default its threads spin for
- * milliseconds before they sleep. If another process uses the core, a spinning thread takes the core from the very thread for which it
- * waits: an MLP step of 0.3 ms took 54 ms on a shared machine, and 4 to 6 ms with this count, which still covers the gaps between two loops
- * of a step. */
+ * milliseconds before they sleep. On a core that another process uses, too, a spinning thread takes time from the very thread for which it
+ * waits: an MLP step of 0.3 ms took 54 ms on a shared machine, and 4 to 6 ms with this count, which is still longer than the gaps between
+ * two loops of a step. */
 static void threads_sleep_early(void)
 {
 	if (!getenv("OMP_WAIT_POLICY"))
@@ -41,8 +41,8 @@ static enum gt_code backend_open(const char *name, const struct gt_backend **out
 	uint32_t abi = (*out)->abi;
 	if (abi != GT_BACKEND_ABI)
 		return gt_fail(err, GT_EUNAVAILABLE,
-		               "backend %s has interface version %u.%u, but this gtrain needs %u.%u: install both from one build", name, abi >> 16,
-		               abi & 0xffff, GT_BACKEND_ABI >> 16, GT_BACKEND_ABI & 0xffff);
+		               "backend %s has interface version %u.%u, but this gtrain needs %u.%u: install both from the same build", name,
+		               abi >> 16, abi & 0xffff, GT_BACKEND_ABI >> 16, GT_BACKEND_ABI & 0xffff);
 	return GT_OK;
 }
 
@@ -87,7 +87,7 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 	return code;
 }
 
-/* Returns whether a device file of the NVIDIA driver exists, which is /dev/dxg on WSL. */
+/* Returns whether a device file of the NVIDIA driver exists; on WSL, the file is /dev/dxg. */
 static bool gpu_is_there(void)
 {
 	return !access("/dev/nvidiactl", F_OK) || !access("/dev/dxg", F_OK);

@@ -1,4 +1,4 @@
-/* Opens a compute device by the name that --device and the config key `device` take.
+/* Opens a compute device by its name, as in --device and the config key `device`.
  *
  *     struct gt_device d;
  *     gt_device_open("auto", &opts, &d, err);
@@ -18,8 +18,8 @@ struct gt_device {
 };
 
 /* Opens a device. word: "auto" (the first GPU if it can be used, else the CPU), "cpu", "cuda", "cuda:N", "null" (plans only, computes
- * nothing), or "null:cuda" (the same, but plans as for a GPU). opts->index is ignored; the index comes from word. Returns GT_EUNAVAILABLE,
- * with the reason, if the device cannot be used. */
+ * nothing), or "null:cuda" (like "null", but plans as for a GPU). opts->index is ignored; the index comes from word. Returns
+ * GT_EUNAVAILABLE, with the reason, if the device cannot be used. */
 enum gt_code gt_device_open(const char *word, const struct gt_dev_opts *opts, struct gt_device *out, struct gt_err *err);
 void gt_device_close(struct gt_device *d);
 

@@ -113,7 +113,7 @@ enum gt_code gt_exec_diagnose_eval(struct gt_exec *x, const struct gt_prog *p, s
 	memcpy(step_args, numbers, (size_t)p->nmicro * sizeof *step_args);
 	GT_TRY(gt_loader_take_parts(l, p->nmicro, step_args, err));
 	GT_TRY(gt_exec_send(x, p, 1, err));
-	for (int i = 0; i < p->n; i++) { /* to the end, because other ranks wait for the transfers of this rank */
+	for (int i = 0; i < p->n; i++) { /* run all steps, because other ranks wait for the transfers of this rank */
 		const struct gt_step *s = &p->step[i];
 		struct bad_output bad;
 		GT_TRY(gt_exec_step(x, p, i, 0, 1, l, err));

@@ -21,9 +21,9 @@ void gt_permute_batches(uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm)
  * indices of both parts in ascending order to train (n - nvalid entries) and valid (nvalid entries). */
 enum gt_code gt_permute_split(uint64_t seed, int64_t n, int64_t nvalid, int64_t *train, int64_t *valid, struct gt_err *err);
 
-/* Splits n samples as gt_permute_split does, but takes the same share of every class. Shares are rounded down; the samples then missing to
- * nvalid come from the classes with the largest fractions, at equal fractions from the classes with the lowest indices. labels: n values in
- * 0 ... classes - 1. */
+/* Splits n samples as gt_permute_split does, but takes the same share of every class. Shares are rounded down; the samples that are then
+ * missing are taken from the classes with the largest fractional parts, if equal from the lowest class index. labels: n values in 0 ...
+ * classes - 1. */
 enum gt_code gt_permute_split_classes(uint64_t seed, const int32_t *labels, int64_t n, int64_t classes, int64_t nvalid, int64_t *train,
                                       int64_t *valid, struct gt_err *err);
 

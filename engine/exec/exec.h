@@ -1,4 +1,4 @@
-/* The executor: runs programs (plan/program.h) on a device. It knows steps, kernels and buffers, but no parallel mode, model or optimizer.
+/* The executor: runs programs (plan/program.h) on a device. It does not depend on the parallel mode, model or optimizer.
  *
  *     gt_exec_open(&x, err);                                 the caller has set x.be, x.dev and x.space
  *     int n = gt_exec_window_size(&x, prog, steps_left);
@@ -49,7 +49,7 @@ struct gt_window {
 /* The executor's own data about a program. */
 struct gt_exec_prog {
 	const struct gt_prog *prog;
-	bool train;    /* true: the program has a CHECK step, and each of its executions has its own scalars; false: an evaluation */
+	bool train;    /* true: the program has a CHECK step, and each execution has its own scalars; false: an evaluation */
 	bool warm;     /* the program has been launched before. A first launch may load libraries, which is not possible during a capture */
 	double step_s; /* measured seconds of one step; 0: not measured yet */
 	void *graph[GT_EXEC_SIZES]; /* the captured CUDA graph for each window size; NULL: not captured yet */
@@ -70,7 +70,7 @@ struct gt_exec {
 	/* True if there are several ranks. All ranks must queue the same number of steps in a window, so gt_exec_window_size then uses
 	 * rank0_step_s instead of this rank's own measurement. */
 	bool uses_rank0_time;
-	/* Communicators start with a longer timeout (GT_PATIENCE). This is the final timeout in seconds, which the executor sets after the
+	/* Communicators start with a longer timeout (GT_PATIENCE). timeout_s is the final timeout in seconds, which the executor sets after the
 	 * first window; 0: already set. */
 	double timeout_s;
 	double rank0_step_s; /* seconds of one training step, measured on rank 0 and sent to all ranks; 0: not measured yet */

@@ -29,7 +29,7 @@ static bool is_transfer(const struct gt_step *s)
 	return s->kind == GT_STEP_COMM && !s->end && (s->call->comm->kind == GT_COMM_SEND || s->call->comm->kind == GT_COMM_RECV);
 }
 
-/* Runs the transfer of step i and the adjacent transfers after it in one call. The later steps then do nothing. */
+/* Runs the transfer of step i and the adjacent transfers after it in one call. The steps of the later transfers then do nothing. */
 static enum gt_code exchange_transfers(const struct gt_prog *p, int i, struct gt_comm *c, struct gt_err *err)
 {
 	struct gt_p2p list[GT_COMM_BATCH];

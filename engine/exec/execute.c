@@ -195,7 +195,7 @@ enum gt_code gt_exec_step_args(struct gt_exec *x, struct gt_step_args **out, str
 	struct gt_window *w = &x->ring[x->next];
 	*out = w->step_args;
 	if (x->queued == x->depth)
-		return gt_fail(err, GT_EINTERNAL, "a window was launched before the earlier window that uses the same memory was collected");
+		return gt_fail(err, GT_EINTERNAL, "steps were launched before the earlier steps that use the same memory were collected");
 	if (w->busy)
 		GT_TRY(x->be->host_wait(x->dev, EVENT + x->next, err));
 	w->busy = false;
@@ -298,7 +298,7 @@ static enum gt_code replay_graph(struct gt_exec *x, struct gt_exec_prog *e, stru
 	while (k < GT_EXEC_SIZES && sizes[k] != n)
 		k++;
 	if (k == GT_EXEC_SIZES)
-		return gt_fail(err, GT_EINTERNAL, "a window of %d steps is not supported", n);
+		return gt_fail(err, GT_EINTERNAL, "a launch of %d steps at once is not supported", n);
 	if (!e->graph[k])
 		GT_TRY(capture_graph(x, e->prog, l, n, &e->graph[k], err));
 	x->ring[x->next].start = gt_clock();
@@ -351,7 +351,7 @@ enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, st
 	struct gt_window *w = &x->ring[at];
 	*out = w;
 	if (x->queued == 0)
-		return gt_fail(err, GT_EINTERNAL, "no window is queued");
+		return gt_fail(err, GT_EINTERNAL, "no steps are queued");
 	if (w->busy)
 		GT_TRY(x->be->host_wait(x->dev, EVENT + at, err));
 	w->busy = false;

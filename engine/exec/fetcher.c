@@ -11,7 +11,7 @@ struct batch {
 	bool *absent;      /* [spec.rows] */
 	int64_t n, done;   /* number of rows; number of complete rows */
 	int64_t taken;     /* number of rows that threads have taken */
-	int64_t bad;       /* the first row that could not be read; n: all were read */
+	int64_t bad;       /* the first row that could not be read; n: all rows were read */
 	struct gt_err why; /* its error */
 };
 

@@ -7,7 +7,7 @@
  *     add -->  | row row row | row row row | row row row |  --> wait, drop
  *                newest batch   threads fill rows   oldest
  *
- * Threads take row after row, so that all of them work on the oldest batch that is not complete. The contents of a row depend only on the
+ * Threads take one row after the other, so that all threads work on the oldest incomplete batch. The contents of a row depend only on the
  * sample and the epoch, never on the thread. */
 #ifndef GT_EXEC_FETCHER_H
 #define GT_EXEC_FETCHER_H
@@ -19,8 +19,8 @@
 
 /* How samples are read. */
 struct gt_fetch {
-	/* Writes a sample of the dataset to row, transformed as in this epoch. Sets *absent, which is false, to true if the sample cannot be
-	 * read but the run goes on without it. thread: index of the calling thread, below gt_fetcher_spec.threads. NULL: samples are not
+	/* Writes a sample of the dataset to row, transformed as in this epoch. If the sample cannot be read but the run goes on without it,
+	 * sets *absent, which is initially false. thread: index of the calling thread, below gt_fetcher_spec.threads. NULL: samples are not
 	 * fetched, because they are in memory. */
 	enum gt_code (*sample)(void *user, int thread, int64_t sample, uint64_t epoch, uint8_t *row, bool *absent, struct gt_err *err);
 	void (*close)(void *user); /* frees user; called by the owner of this struct; NULL: user is not owned */

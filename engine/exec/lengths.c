@@ -40,7 +40,7 @@ enum gt_code gt_lengths_choose(const int64_t *count, int64_t longest, int n, str
 	for (int k = 1; k < n; k++)
 		for (int i = 0; i <= last; i++) {
 			c->cost[k][i] = c->cost[k - 1][i];
-			c->from[k][i] = -1; /* fewer lengths suffice */
+			c->from[k][i] = -1; /* a smaller number of lengths suffices */
 			for (int j = 0; j < i; j++) {
 				double cost = c->cost[k - 1][j] + (double)c->at[i] * (double)(c->below[i] - c->below[j]);
 				if (cost < c->cost[k][i]) {

@@ -32,7 +32,7 @@ static inline int gt_lengths_index(const struct gt_lengths *l, int64_t length)
 /* How the samples of an epoch are ordered. */
 struct gt_order_spec {
 	const int64_t *start; /* sample i has the length start[i + 1] - start[i] */
-	int64_t longest;      /* no sample is longer */
+	int64_t longest;      /* length of the longest sample */
 	int64_t n;            /* number of positions in the order */
 	int64_t batch;
 	int64_t chunk;        /* number of batches whose samples are sorted together */
@@ -40,7 +40,7 @@ struct gt_order_spec {
 };
 
 /* Sorts the samples of every `chunk` full batches in row[0 ... n - 1] by length, and then draws an order of the full batches. The samples
- * of the last, short batch remain where they are. */
+ * of the last, short batch keep their positions. */
 enum gt_code gt_order_buckets(const struct gt_order_spec *s, int64_t *row, struct gt_err *err);
 /* Sorts all samples by length. Samples of equal length keep their order. */
 enum gt_code gt_order_sorted(const struct gt_order_spec *s, int64_t *row, struct gt_err *err);

@@ -10,7 +10,7 @@
  * A loader delivers micro-batch after micro-batch, epoch after epoch, from any starting point. If the host can read the device's memory,
  * the loader works in one of two ways, which deliver the same bytes:
  * - depth > 0: a thread gathers ahead into a ring of buffers, in which the newest `keep` delivered batches stay valid.
- * - depth = 0: the caller's thread gathers in gt_loader_next; for small images this costs less than waking a thread.
+ * - depth = 0: the caller's thread gathers in gt_loader_next; for small images, gathering costs less than waking a thread.
  *
  *     dataset --> gather --> | ready | ready | empty |  kept  | in use |  --> gt_loader_next
  *     order of the epoch -'  '-------- depth --------'----- keep ------'
@@ -23,7 +23,7 @@
  *     device  orders: [ epoch e ][ epoch e + 1 ] <----------'
  *     device  gather(images, labels, orders, gt_step_args) --> x, target --> the step's first kernel
  *
- * gt_loader_launch queues this kernel, or records it in a graph. The device holds the orders of two epochs; the host copies the next one
+ * gt_loader_launch queues this kernel, or records it in a graph. The device holds the orders of two epochs; the host copies the next order
  * while the device works.
  *
  * Fetched samples are bytes too, and the same kernel normalises them. The kernel then reads a batch that the fetcher has completed:
@@ -34,8 +34,8 @@
  * gather.recipes gathers and transforms the images.
  *
  * On a device with its own memory, the batches of a window are copied before the window starts, on a separate stream, into a ring with room
- * for two windows: the running window and the next window. In place of the order of an epoch, the device then has a table with the row of
- * this ring for every position of the epoch that this loader delivers.
+ * for two windows: the running window and the next window. Instead of the order of an epoch, the device then has a table: the row of this
+ * ring for every position of the epoch that this loader delivers.
  *
  * In addition to the images, a batch has columns: the target and the dataset's fields. The kernel of the images also gathers labels; each
  * other column has its own kernel (gather.rows). */
@@ -114,7 +114,7 @@ struct gt_loader_spec {
 	const struct gt_device *device;
 	const struct gt_view *view;
 	struct gt_attr_gather attr;
-	struct gt_tdesc x;         /* the images of one micro-batch; the loader sets dim[0] */
+	struct gt_tdesc x;         /* description of the images of one micro-batch; the loader sets dim[0] */
 	/* The inputs of the model: input_column[i] is 0 for the images, else the index of the column. Only column 0 and columns listed here are
 	 * read. input_type[i]: the dtype of a column in a batch. ninputs 0: only the images. */
 	int ninputs, input_column[GT_MAX_INPUTS];
@@ -126,7 +126,7 @@ struct gt_loader_spec {
 	/* The lengths to which a column of sequences is padded; n is 0 without sequences. All samples of a step get the same length: the length
 	 * of its longest sample, rounded up; in the last, short batch of an epoch the longest length. */
 	struct gt_lengths lengths;
-	int64_t buckets;           /* number of batches whose samples are sorted by length together; then batches are shuffled; 0: not */
+	int64_t buckets;           /* number of batches whose samples are sorted together by length and then shuffled; 0: no sorting */
 	bool sorted;               /* all samples are sorted by length, as in an evaluation */
 	int64_t batch, micro;      /* samples of one step and of one micro-batch, over all parts; micro divides batch, and parts <= micro */
 	struct gt_batch_slice slice; /* the parts that this loader delivers */
@@ -135,7 +135,7 @@ struct gt_loader_spec {
 	/* If true, every part gets as many rows as part 0: rows without a sample have the input 0 and the label fill_target. Allowed only if
 	 * the device uses host memory. */
 	bool fill;
-	int32_t fill_target; /* also the label of an absent fetched sample. Targets that are not labels get 0 */
+	int32_t fill_target; /* label of rows without a sample, and of absent fetched samples. Targets that are not labels get 0 */
 	struct gt_mixing mixing; /* with fetch: how samples are mixed. Then targets are f32 [N, mixing.classes] */
 	/* Only with fill: memory for the inputs, that is gt_loader_buffers() buffers of gt_loader_rows() bytes. Each buffer has one block
 	 * for each of slice.parts parts, and this loader writes block slice.part0. Not owned. NULL: the loader allocates the inputs. */
@@ -177,7 +177,7 @@ size_t gt_loader_rows(const struct gt_loader_spec *spec);
 /* Returns the bytes of the rings of fetched batches, in host memory and on a device with its own memory; 0 if the dataset is resident. */
 size_t gt_loader_fetched_bytes(const struct gt_loader_spec *spec);
 
-/* On failure the caller still owns spec->fetch. */
+/* Opens a loader. On failure the caller still owns spec->fetch. */
 enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader **out, struct gt_err *err);
 void gt_loader_close(struct gt_loader *l);
 
@@ -187,8 +187,8 @@ enum gt_code gt_loader_start(struct gt_loader *l, int64_t epoch, int64_t cursor,
 /* Stops the thread until the next gt_loader_start. */
 void gt_loader_stop(struct gt_loader *l);
 
-/* Delivers the next part that is not empty (with fill: the next part). It stays valid until the keep-th call after this one. After the last
- * micro-batch of an epoch the next epoch begins. */
+/* Delivers the next part that is not empty (with fill: the next part). The part is valid until the keep-th call after this call. After the
+ * last micro-batch of an epoch the next epoch begins. */
 enum gt_code gt_loader_next(struct gt_loader *l, struct gt_batch *out, struct gt_err *err);
 /* Skips the next part, which other ranks read: like gt_loader_next, but without gathering; x and target are NULL. Only with depth 0, and
  * not for parts that gt_loader_take_parts has already taken. */
@@ -199,7 +199,7 @@ enum gt_code gt_loader_skip_part(struct gt_loader *l, struct gt_batch *out, stru
  * devices it does nothing, because gt_loader_next takes the parts. */
 enum gt_code gt_loader_take_parts(struct gt_loader *l, int nmicro, struct gt_step_args *step_args, struct gt_err *err);
 /* Queues the kernel that gathers n samples, with sequences of `length` (0: no sequences). The kernel reads the position of the samples from
- * step_args, in device memory, when it runs. *out stays valid until the keep-th gather after this one. */
+ * step_args, in device memory, when it runs. *out is valid until the keep-th gather after this gather. */
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, int64_t length, const struct gt_step_args *step_args, int stream,
                               struct gt_batch *out, struct gt_err *err);
 /* Computes the order of the next epoch and queues its copy to the device, unless that has been done. */
@@ -214,7 +214,7 @@ enum gt_code gt_loader_order(struct gt_loader *l, int64_t epoch, const int64_t *
 enum gt_code gt_loader_weight(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t n, double *out, struct gt_err *err);
 
 /* With sequences: sets *index to the index in gt_loader_spec.lengths of the batch that begins at `cursor` of `epoch`, and *run to the
- * number of consecutive full batches from there on that have the same length, at most `most`; both are 0 without sequences. */
+ * number of consecutive full batches from there on that have the same length, at most `most`; without sequences, both are 0. */
 enum gt_code gt_loader_length(struct gt_loader *l, int64_t epoch, int64_t cursor, int64_t most, int *index, int64_t *run,
                               struct gt_err *err);
 /* After the next start, all batches get the longest length. For commands that repeat one program. */

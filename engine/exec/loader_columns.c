@@ -49,7 +49,7 @@ enum gt_code gt_loader_open_columns(struct gt_loader *l, struct gt_err *err)
 		if (of[c].start) {
 			l->sequences = &col->of;
 			if (s->fetch.sample || s->lengths.n < 1 || s->lengths.at[s->lengths.n - 1] < of[c].width)
-				return gt_fail(err, GT_EINTERNAL, "loader: sequences of up to %lld numbers, but lengths up to %lld",
+				return gt_fail(err, GT_EINTERNAL, "loader: the sequences have up to %lld tokens, but the plan only has lengths up to %lld",
 				               (long long)of[c].width, (long long)s->lengths.at[s->lengths.n > 0 ? s->lengths.n - 1 : 0]);
 		}
 		struct gt_tdesc d =

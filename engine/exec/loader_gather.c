@@ -134,7 +134,7 @@ enum gt_code gt_loader_skip_part(struct gt_loader *l, struct gt_batch *out, stru
 		return gt_fail(err, GT_EINTERNAL, "loader: a batch cannot be skipped while a thread gathers batches ahead");
 	*out = gt_loader_next_part(l, &l->next);
 	GT_TRY(gt_loader_make_order(l, out->epoch, err));
-	if (l->fetch) { /* the skipped part may be queued already */
+	if (l->fetch) { /* the skipped part may already be queued for reading */
 		struct gt_fetched unused;
 		GT_TRY(gt_loader_fetch_ahead(l, 1, err));
 		GT_TRY(gt_fetcher_wait(l->fetch->fetcher, 0, &unused, err));
@@ -170,7 +170,7 @@ enum gt_code gt_loader_take_parts(struct gt_loader *l, int nmicro, struct gt_ste
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, int64_t length, const struct gt_step_args *step_args, int stream,
                               struct gt_batch *out, struct gt_err *err)
 {
-	int buffer = l->buffer; /* a graph that replays the kernels uses the same buffers as when it was captured */
+	int buffer = l->buffer; /* a replayed graph uses the same buffers as at its capture */
 	l->buffer = (buffer + 1) % l->nbuf;
 	*out = (struct gt_batch){.n = n, .length = length, .epoch = -1, .cursor = -1};
 	set_buffers(l, buffer, l->x ? l->x[buffer] : NULL, out);

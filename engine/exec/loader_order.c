@@ -14,7 +14,7 @@ static int64_t micro_at(const struct gt_loader *l, int64_t cursor)
 	int64_t in_batch = l->spec.batch - cursor % l->spec.batch, n = l->spec.micro;
 	if (in_batch > l->samples - cursor)
 		in_batch = l->samples - cursor;
-	/* the last batch of an epoch is divided like a full batch: into full micro-batches and a rest */
+	/* the last batch of an epoch is divided like a full batch: into full micro-batches and a shorter rest */
 	return n < in_batch ? n : in_batch;
 }
 
@@ -84,7 +84,7 @@ enum gt_code gt_loader_make_order(struct gt_loader *l, int64_t epoch, struct gt_
 	if (o->epoch == epoch)
 		return GT_OK;
 	o->epoch = -1;
-	if (o->sent) /* waits for the copy of the previous order in this row, queued two epochs ago */
+	if (o->sent) /* waits for the copy of the order that this row had two epochs ago */
 		GT_TRY(l->be->host_wait(l->dev, l->spec.event + (int)(epoch & 1), err));
 	GT_TRY(fill_order(l, epoch, o->host, err));
 	if (l->orders_dev != l->orders) {

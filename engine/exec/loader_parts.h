@@ -30,7 +30,7 @@ struct gt_loader_place {
 
 /* A column as the loader delivers it. */
 struct gt_loader_column {
-	struct gt_column of; /* the column of the dataset; with mixing of labels, the mixed targets, and of.host is NULL */
+	struct gt_column of; /* the column of the dataset; if labels are mixed: the mixed targets, with of.host NULL */
 	int operand;         /* index in gt_loader_size.kernel; 0: the kernel of the images also gathers this column; -1: the model does not
 	                        read the column */
 	enum gt_dtype to;    /* dtype in a batch */
@@ -67,11 +67,11 @@ struct gt_loader_fetch {
 	char *column[GT_MAX_COLUMNS];  /* [batches][rows]; NULL: the model does not read the column */
 	int64_t *list;                 /* [rows] the samples of the batch that is queued next */
 	int64_t *iota;                 /* 0, 1, …, most - 1: the operand index of a gather from a batch */
-	/* With mixing of labels: the labels of the rows of each batch, from which the targets are computed, and the labels of one part. */
+	/* If labels are mixed: the labels of the rows of each batch, from which the targets are computed, and the labels of one part. */
 	int32_t *labels, *part_labels; /* [batches][rows]; [rows] */
 };
 
-/* The parts that were copied to the device. In place of an epoch's order, the device has a map of positions to rows of the ring. */
+/* The parts that were copied to the device. Instead of an epoch's order, the device has a map from positions to rows of the ring. */
 struct gt_loader_ring {
 	int parts;                    /* number of parts in the ring */
 	uint8_t *images;              /* [parts][most], in device memory */

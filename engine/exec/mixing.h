@@ -33,15 +33,15 @@ void gt_mix_draw(const struct gt_mixing *m, uint64_t seed, uint64_t epoch, uint6
 /* The rows of a batch, or of a part of one. */
 struct gt_mix_rows {
 	uint8_t *pixels;      /* rows of h * w * c bytes: the n samples, then partners of samples */
-	const int32_t *label; /* the class of each row; < 0: the row has no sample that counts. NULL: samples have no class, see target */
+	const int32_t *label; /* the class of each row; < 0: no sample, or an ignored one. NULL: samples have no class, see target */
 	float *target;        /* [n, classes]: receives the shares of the classes. If label is NULL, target has the targets of all rows, and the
 	                         first n are mixed in place */
 	int64_t n;
 	bool apart;           /* true: the partner of row i is row n + i; false: row i - 1, and the partner of row 0 is row n */
 	int64_t h, w, c, classes;
 };
-/* Mixes the images in place, and fills or mixes the targets. If only one row of a pair has a sample that counts, the result is that sample;
- * if neither row has, the image and the target are 0. */
+/* Mixes the images in place, and fills or mixes the targets. If only one row of a pair has a sample with a class, the result is that
+ * sample; if neither row has such a sample, image and target are 0. */
 void gt_mix_rows(const struct gt_mix *m, const struct gt_mix_rows *r);
 
 #endif

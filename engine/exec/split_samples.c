@@ -3,7 +3,7 @@
 #include "base/philox.h"
 #include <stdlib.h>
 
-/* A class, or all samples. Samples with the same id count as one sample, because they are in the same split. */
+/* A class, or all samples. Samples with the same id are one sample here, because they are in the same split. */
 struct stratum {
 	int64_t n, valid;      /* number of samples; number of samples in "valid" */
 	int64_t least, most;   /* indices of the samples with the lowest and the highest draw; -1: none */
@@ -38,7 +38,7 @@ struct move {
 	char to;
 };
 
-/* Adds a move to m if a class, or all samples, have no sample in one of the splits. expected: number of samples in "valid" by the share.
+/* Adds a move to m if one of the splits has no sample of a class, or no sample at all. expected: number of samples in "valid" by the share.
  * Returns the number of moves. */
 static int64_t move_if_one_sided(const struct stratum *s, double expected, const struct gt_sample_mark *mark, struct move *m)
 {

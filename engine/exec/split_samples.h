@@ -1,11 +1,11 @@
-/* Divides samples between the splits "train" and "valid" by their ids (datasets/sample_mark.h), so that adding, removing or renaming one
- * sample moves no other sample.
+/* Divides samples between the splits "train" and "valid" by their ids (datasets/sample_mark.h), so that no other sample changes its split
+ * when a sample is added, removed or renamed.
  *
  * A sample is in "valid" if its random draw, uniform in [0, 1) from the seed and its id, is below the share. So the number of validation
- * samples is close to share * n, but not exact. Two further rules concern few samples:
+ * samples is only close to share * n. Two more rules apply:
  *     Of each class, at least one sample is in "train" and, if share * (samples of the class) is 0.5 or more, at least one in "valid": the
  *     sample with the largest or the smallest draw. The same holds for all samples together.
- *     Samples that a run has used stay where they were (gt_used_part); only samples unknown to the run are divided by their draws. */
+ *     Samples that a run has used keep their split (gt_used_part); only samples that are new to the run are divided by their draws. */
 #ifndef GT_EXEC_SPLIT_SAMPLES_H
 #define GT_EXEC_SPLIT_SAMPLES_H
 

@@ -1,4 +1,4 @@
-/* gt_export_onnx: the inputs, the graph, the output and the metadata of an ONNX model. */
+/* gt_export_onnx: writes the inputs, the graph, the output and the metadata of an ONNX model. */
 #include "base/json.h"
 #include "export/onnx_inputs.h"
 #include "export/onnx_ops.h"
@@ -18,7 +18,7 @@ static enum gt_code add_json(struct gt_onnx *m, const char *key, struct gt_json 
 	return code;
 }
 
-/* The names of the classes in the order of the outputs, null where a name is not known; nothing if no name is known. */
+/* Adds the names of the classes in the order of the outputs, null for an unknown name; adds nothing if all names are unknown. */
 static enum gt_code add_classes(struct gt_onnx *m, struct gt_err *err)
 {
 	const struct gt_export_source *s = m->source;
@@ -36,7 +36,7 @@ static enum gt_code add_classes(struct gt_onnx *m, struct gt_err *err)
 	return GT_OK;
 }
 
-/* The columns of numbers that the model predicts: value = output * std + mean. */
+/* Adds the numeric targets that the model predicts: value = output * std + mean. */
 static enum gt_code add_values(struct gt_onnx *m, struct gt_err *err)
 {
 	const struct gt_session_data *d = &m->source->session->data;
@@ -51,7 +51,7 @@ static enum gt_code add_values(struct gt_onnx *m, struct gt_err *err)
 	return add_json(m, "outputs", &j, err);
 }
 
-/* The normalisation of images: (pixel / 255 - mean) / std. */
+/* Adds the normalisation of images: (pixel / 255 - mean) / std. */
 static enum gt_code add_normalization(struct gt_onnx *m, bool inside, struct gt_err *err)
 {
 	const struct gt_conf_data *d = &m->source->conf->data;
@@ -66,7 +66,7 @@ static enum gt_code add_normalization(struct gt_onnx *m, bool inside, struct gt_
 	return add_json(m, "normalization", &j, err);
 }
 
-/* The words of categories, the vocabulary of texts and the names of columns, as in data.json of a checkpoint (gtrain-checkpoint(5)). */
+/* Adds the words of categories, the vocabulary of texts and the names of columns, as in data.json (gtrain-checkpoint(5)). */
 static enum gt_code add_facts(struct gt_onnx *m, struct gt_err *err)
 {
 	struct gt_data_facts facts = m->source->session->data.facts;

@@ -17,7 +17,7 @@ static enum gt_code open_config(struct gt_export_source *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* The names of the classes and the transforms of images are those of a prediction. */
+/* Loads the names of the classes and the transforms of images, which are the same as in a prediction. */
 static enum gt_code load_facts(struct gt_export_source *s, struct gt_err *err)
 {
 	struct gt_data_facts facts;

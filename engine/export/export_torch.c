@@ -1,5 +1,5 @@
-/* gt_export_torch: a directory with model.py, model.safetensors, README.md and, for tables and texts, data.json. It is written under a
- * temporary name, and renamed when it is complete. */
+/* gt_export_torch: writes a directory with model.py, model.safetensors, README.md and, for tables and texts, data.json. The directory has a
+ * temporary name until it is complete. */
 #include "base/fileio.h"
 #include "export/model_card.h"
 #include "export/torch_model.h"
@@ -25,7 +25,7 @@ static enum gt_code copy_weights(const struct gt_export_source *s, const char *d
 	return code;
 }
 
-/* Writes a text as a file of the directory; frees it. */
+/* Writes a text as a file of the directory, and frees the text. */
 static enum gt_code write_text(const char *dir, const char *name, char *text, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE];
@@ -44,7 +44,7 @@ static enum gt_code write_text(const char *dir, const char *name, char *text, st
 	return code;
 }
 
-/* The facts of a table or of texts, as a checkpoint has them, without the samples of the run. */
+/* Writes the facts of a table or of texts as in a checkpoint, without the list of samples. */
 static enum gt_code write_facts(const struct gt_export_source *s, const char *dir, struct gt_err *err)
 {
 	struct gt_data_facts facts = s->session->data.facts;
@@ -68,7 +68,7 @@ static enum gt_code write_files(const struct gt_export_source *s, const char *di
 	return gt_dir_sync(dir, err);
 }
 
-/* Gives the complete directory its name, which may be that of an empty directory. */
+/* Renames the complete directory to `path`, which may be an empty directory. */
 static enum gt_code rename_directory(const char *tmp, const char *path, struct gt_err *err)
 {
 	char parent[GT_PATH_SIZE];
@@ -79,7 +79,7 @@ static enum gt_code rename_directory(const char *tmp, const char *path, struct g
 	return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
 }
 
-/* Returns the path without slashes at its end. */
+/* Writes the path without slashes at its end to buf. */
 static enum gt_code trim_path(const char *path, char *buf, struct gt_err *err)
 {
 	size_t n = strlen(path);

@@ -12,15 +12,15 @@
 enum { TRAIN, VALID, TEST, SPLITS };
 static const char *const split_name[SPLITS] = {"train", "valid", "test"};
 
-/* What metrics.jsonl says of the checkpoint. */
+/* Values from metrics.jsonl for the step of the checkpoint. */
 struct facts {
 	double score[SPLITS][GT_SCORE_COUNT]; /* NAN: not measured at the step of the checkpoint */
 	double samples[SPLITS];               /* NAN: not known */
-	char *start;                          /* what the run has printed when it started; malloc'ed; NULL: not known */
+	char *start;                          /* the first line that the run has printed; malloc'ed; NULL: not known */
 };
 
 /* ---- text of Markdown ------------------------------------------------------------------------------------------------------------- */
-/* Writes a text in which no character has a meaning for Markdown, and no control character is left. */
+/* Writes a text with Markdown's special characters escaped, and without control characters. */
 static void put_text(FILE *f, const char *s)
 {
 	for (; *s; s++) {
@@ -68,7 +68,7 @@ static void take_line(struct facts *a, const struct gt_json_value *o, int64_t st
 			take_scores(a, i, o);
 }
 
-/* Reads the lines; one that cannot be read is left out, as in `gtrain runs`. */
+/* Reads the lines. A damaged line is skipped, as in `gtrain runs`. */
 static enum gt_code read_lines(FILE *f, struct facts *a, int64_t step, struct gt_err *err)
 {
 	char *line = NULL;
@@ -132,7 +132,7 @@ static void write_summary(FILE *f, const struct gt_export_source *s)
 	        gt_graph_num_params(s->graph), gt_ckpt_meta(s->ckpt)->step);
 }
 
-/* The transforms of an evaluation, without which an image of another size does not fit the input. */
+/* Writes the transforms of an evaluation, by which images of other sizes get the size of the input. */
 static void write_transforms(FILE *f, struct gt_transform_list list)
 {
 	char word[32];
@@ -168,7 +168,7 @@ static void write_use(FILE *f, const struct gt_export_source *s)
 	fputc('\n', f);
 }
 
-/* Class i is output i. */
+/* Writes the list of classes; class i is output i. */
 static void write_classes(FILE *f, const struct gt_export_source *s)
 {
 	int64_t n = gt_export_classes(s);
@@ -203,7 +203,7 @@ static void write_row(FILE *f, const struct facts *a, int split, const bool *has
 	fputc('\n', f);
 }
 
-/* A column for each score that any split has. */
+/* Writes a table of scores, with a column for each score that a split has. */
 static void write_scores(FILE *f, const struct facts *a, int64_t step)
 {
 	bool has[GT_SCORE_COUNT] = {false}, measured[SPLITS] = {false}, some = false;

@@ -1,11 +1,11 @@
-/* README.md of an exported directory: a model card, filled from the checkpoint and the run that it belongs to. */
+/* Writes README.md of an exported directory: a model card with facts from the checkpoint and its run. */
 #ifndef GT_EXPORT_MODEL_CARD_H
 #define GT_EXPORT_MODEL_CARD_H
 
 #include "export/export_source.h"
 
-/* Writes the text to *out, which the caller frees. Scores are those that the run has measured at the step of the checkpoint; a checkpoint
- * without the metrics.jsonl of its run has none. */
+/* Writes the text to *out, which the caller frees. Its scores are the scores of the run at the step of the checkpoint; there are none
+ * without the metrics.jsonl of the run. */
 enum gt_code gt_model_card(const struct gt_export_source *s, char **out, struct gt_err *err);
 
 #endif

@@ -13,7 +13,7 @@ const char *gt_onnx_op_conv(const struct gt_onnx_op *op)
 }
 
 /* ---- pooling ---------------------------------------------------------------------------------------------------------------------- */
-/* Writes the padding at the end of each dimension. With ceil_mode it is larger than at the beginning, so that the last window is whole:
+/* Writes the padding at the end of each dimension. ceil_mode is replaced by more padding at the end, so that the last window is complete:
  * runtimes differ in their ceil_mode, but not in explicit padding. */
 static void find_end_padding(const struct gt_onnx_op *op, int64_t *end)
 {
@@ -33,14 +33,14 @@ const char *gt_onnx_op_maxpool(const struct gt_onnx_op *op)
 	               GT_ONNX_INTS("pads", a->padding[0], a->padding[1], end[0], end[1]));
 }
 
-/* Returns how many positions of a window count in its mean if padding counts: PyTorch leaves out what ceil_mode has added. */
+/* Returns the length of a window along dimension i with padding, but, as in PyTorch, without positions that only ceil_mode adds. */
 static int64_t count_positions(const struct gt_attr_pool2d *a, int i, int64_t window, int64_t size)
 {
 	int64_t begin = window * a->stride[i] - a->padding[i], end = begin + a->kernel[i], last = size + a->padding[i];
 	return (end < last ? end : last) - begin;
 }
 
-/* Multiplies the means of whole windows, in which padding counts, so that they become means over the positions that count. */
+/* Multiplies the means over complete windows by factors that make them means over the counted positions only. */
 static const char *correct_means(const struct gt_onnx_op *op, const char *y)
 {
 	const struct gt_attr_pool2d *a = op->attr;
@@ -76,7 +76,7 @@ static int64_t window_end(int64_t i, int64_t n, int64_t out)
 	return ((i + 1) * n + out - 1) / out;
 }
 
-/* Returns a matrix [out, n], or transposed, whose rows are the weights of the windows' means. */
+/* Returns a matrix [out, n], or its transpose. Row i has the weights with which window i averages n inputs. */
 static const char *mean_matrix(struct gt_onnx *m, int64_t n, int64_t out, bool transposed)
 {
 	float *v = gt_onnx_room(m, n * out);
@@ -98,7 +98,7 @@ const char *gt_onnx_op_adaptive_avgpool(const struct gt_onnx_op *op)
 	return GT_ONNX(op->m, "MatMul", GT_IN(rows, mean_matrix(op->m, x[1], y[1], true)));
 }
 
-/* The maxima of the windows along one axis, joined. */
+/* Returns the maxima of all windows along one axis, concatenated. */
 static const char *window_maxima(struct gt_onnx *m, const char *x, int axis, int64_t n, int64_t out)
 {
 	const char **part = gt_onnx_names(m, out);
@@ -122,7 +122,7 @@ const char *gt_onnx_op_adaptive_maxpool(const struct gt_onnx_op *op)
 }
 
 /* ---- normalisation ---------------------------------------------------------------------------------------------------------------- */
-/* Multiplies by gamma and adds beta, one of each for every channel of an input of rank 2 or 4; without them, returns x. */
+/* Multiplies each channel of an input of rank 2 or 4 by its gamma and adds its beta; returns x if the layer has neither. */
 static const char *scale_channels(const struct gt_onnx_op *op, const char *x)
 {
 	int64_t shape[3] = {op->dx->dim[1], 1, 1};
@@ -141,7 +141,7 @@ static const char *reduce_mean(const struct gt_onnx_op *op, const char *x)
 	return GT_ONNX(op->m, "ReduceMean", GT_IN(x), GT_ONNX_SHAPE("axes", op->dx->rank == 4 ? 3 : 1, axes), GT_ONNX_INT("keepdims", 1));
 }
 
-/* The normalisation by the statistics of the batch, for a layer without running statistics. */
+/* Normalises by the statistics of the batch, for a layer without running statistics. */
 static const char *normalize_batch(const struct gt_onnx_op *op, double eps)
 {
 	struct gt_onnx *m = op->m;
@@ -163,7 +163,7 @@ const char *gt_onnx_op_batchnorm(const struct gt_onnx_op *op)
 	               GT_ONNX_NUMBER("epsilon", a->eps));
 }
 
-/* The operation normalises over all dimensions but the first. */
+/* The operation normalises over all dimensions except the first. */
 const char *gt_onnx_op_layernorm(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_norm *a = op->attr;
@@ -175,7 +175,7 @@ const char *gt_onnx_op_layernorm(const struct gt_onnx_op *op)
 	return GT_ONNX(op->m, "LayerNormalization", GT_IN(op->x, gamma, beta), GT_ONNX_INT("axis", 1), GT_ONNX_NUMBER("epsilon", a->eps));
 }
 
-/* The groups are the channels of an instance normalisation. */
+/* Reshapes each group to one channel, and uses an instance normalisation. */
 const char *gt_onnx_op_groupnorm(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_norm *a = op->attr;

@@ -1,7 +1,7 @@
 /* Linear layers, activations and operations on shapes in ONNX. */
 #include "export/onnx_ops.h"
 
-/* A layer without a bias leaves out the third input. */
+/* Without a bias, the node has two inputs. */
 const char *gt_onnx_op_linear(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_linear *a = op->attr;
@@ -11,7 +11,7 @@ const char *gt_onnx_op_linear(const struct gt_onnx_op *op)
 }
 
 /* ---- activations ------------------------------------------------------------------------------------------------------------------ */
-/* An activation that is one operator of ONNX, with the attributes that follow. `a` has the parameters of the activation. */
+/* Defines an activation that is one operator of ONNX, with the given attributes. `a` points to the parameters of the activation. */
 #define OPERATOR(name, type, ...)                                                                                                          \
 	const char *gt_onnx_op_##name(const struct gt_onnx_op *op)                                                                             \
 	{                                                                                                                                      \
@@ -74,7 +74,7 @@ const char *gt_onnx_op_softplus(const struct gt_onnx_op *op)
 	return GT_ONNX(m, "Where", GT_IN(far, op->x, multiply_by(m, GT_ONNX(m, "Softplus", GT_IN(z)), 1 / a->number[0])));
 }
 
-/* The slopes are broadcast over the pixels. */
+/* The slopes, one for each channel, are broadcast over the pixels. */
 const char *gt_onnx_op_prelu(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_prelu *a = op->attr;
@@ -90,7 +90,7 @@ const char *gt_onnx_op_scale(const struct gt_onnx_op *op)
 }
 
 /* ---- shapes and several inputs ---------------------------------------------------------------------------------------------------- */
-/* identity, and dropout in an evaluation */
+/* Returns the input: for identity, and for dropout in an evaluation. */
 const char *gt_onnx_op_same(const struct gt_onnx_op *op)
 {
 	return op->x;
@@ -101,7 +101,7 @@ const char *gt_onnx_op_reshape(const struct gt_onnx_op *op)
 	return gt_onnx_reshape(op->m, op->x, op->dy->rank, op->dy->dim);
 }
 
-/* Writes the names of all data inputs of the node to list, ended by NULL. */
+/* Returns a NULL-terminated list of the names of all data inputs of the node. */
 static const char *const *list_inputs(const struct gt_onnx_op *op, const char *list[GT_MAX_IO + 1])
 {
 	for (int i = 0; i < op->n->ndata; i++)
@@ -121,7 +121,7 @@ const char *gt_onnx_op_mul(const struct gt_onnx_op *op)
 	return GT_ONNX(op->m, "Mul", GT_IN(op->x, op->x2));
 }
 
-/* Returns the second input, [N, C] or [N, C, 1, 1], in a shape that is broadcast over the pixels of the first. */
+/* Returns the second input, [N, C] or [N, C, 1, 1], as [N, C, 1, 1], which is broadcast over the pixels of the first input. */
 static const char *spread_channels(const struct gt_onnx_op *op)
 {
 	return gt_onnx_reshape(op->m, op->x2, op->dx->rank, (int64_t[]){0, op->dx->dim[1], 1, 1});

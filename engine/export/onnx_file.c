@@ -1,5 +1,5 @@
-/* gt_onnx_write: an ONNX model as a file. The lengths of all messages are known before the first byte is written, so that parameters can
- * be read and written one after the other. */
+/* gt_onnx_write: writes an ONNX model to a file. The lengths of all messages are computed before the first byte is written, so that only
+ * one parameter at a time is in memory. */
 #include "base/fileio.h"
 #include "base/public.h"
 #include "export/onnx_model.h"
@@ -12,7 +12,7 @@ enum { MODEL_IR = 1, MODEL_PRODUCER, MODEL_PRODUCER_VERSION, MODEL_GRAPH = 7, MO
 enum { GRAPH_NAME = 2, GRAPH_INITIALIZER = 5 };
 enum { TENSOR_DIMS = 1, TENSOR_TYPE, TENSOR_NAME = 8, TENSOR_RAW };
 
-/* The parts of the file besides the encoded fields of struct gt_onnx and the values of the initializers. */
+/* The parts of the file, without the encoded fields of struct gt_onnx and the values of the initializers. */
 struct parts {
 	struct gt_pb head;    /* ModelProto up to the length of the graph */
 	struct gt_pb name;    /* the name of the graph */
@@ -110,7 +110,7 @@ static enum gt_code write_file(const struct gt_onnx *m, const struct parts *p, c
 		               path, (double)p->bytes / (1 << 30));
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file", path);
-	/* an export is meant for other users too, so the umask decides its mode */
+	/* other users may read an export, so the umask determines its mode */
 	GT_TRY(gt_file_create_temporary(tmp, path, 0666, &f.fd, err));
 	enum gt_code code = write_model(&f, m, p, err);
 	if (code)

@@ -1,4 +1,4 @@
-/* Walks through the graph and translates each operation. */
+/* Translates the operations of the graph in order. */
 #include "export/onnx_ops.h"
 #include <string.h>
 
@@ -25,8 +25,8 @@ const char *gt_onnx_operand(const struct gt_onnx_op *op, const char *name, int64
 	return gt_onnx_own_floats(op->m, 1, &n, v);
 }
 
-/* The steps of lstm and gru take the product with the layer's input as their input; an operator of ONNX includes this product. Returns the
- * linear node that makes it: the steps read a view of its output. */
+/* In the graph, a linear node multiplies the input of an lstm or gru by the weights, and the steps read a view of the product; ONNX's
+ * operator includes this product. Returns the linear node. */
 static int find_absorbed(const struct gt_graph *g, const struct gt_node *steps)
 {
 	const struct gt_node *view = &g->nodes[g->values[gt_node_operand(steps, "x")].producer];
@@ -52,7 +52,7 @@ static struct gt_onnx_op describe_node(struct gt_onnx *m, const struct gt_graph 
 	return op;
 }
 
-/* Rejects the first layer without an equivalent, before anything is made. */
+/* Fails at the first layer without an equivalent, before any node is added. */
 static enum gt_code check_layers(const struct gt_export_source *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->graph;

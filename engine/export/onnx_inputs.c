@@ -23,11 +23,11 @@ static enum gt_code declare_pixels(struct gt_onnx *m, const struct gt_value *v, 
 }
 
 /* ---- tables ----------------------------------------------------------------------------------------------------------------------- */
-/* The statistics of the values of a row (table_facts.h), before the flags of missing values. */
+/* The statistics of the numeric columns (table_facts.h); the flags of missing values follow them in a row. */
 struct statistics {
 	float *mean, *std, *median; /* [n] */
 	int64_t n;
-	int64_t *flag; /* [nflags] the values whose absence is an input, too */
+	int64_t *flag; /* [nflags] indices of the columns that also have a flag for a missing value */
 	int nflags;
 };
 
@@ -61,7 +61,7 @@ static enum gt_code read_statistics(struct gt_onnx *m, const struct gt_table_fac
 	return GT_OK;
 }
 
-/* ((NaN ? median : x) - mean) / std, and 1 or 0 for the columns that can be missing. */
+/* Computes ((NaN ? median : x) - mean) / std, and a flag, 1 or 0, for each column that can have missing values. */
 static enum gt_code declare_columns(struct gt_onnx *m, const struct gt_value *v, const char **name, struct gt_err *err)
 {
 	struct statistics s = {0};

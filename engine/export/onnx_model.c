@@ -1,4 +1,4 @@
-/* The graph of an ONNX model in memory. onnx_file.c writes it. The numbers of the fields are those of onnx.proto. */
+/* The graph of an ONNX model in memory. onnx_file.c writes it. The field numbers are from onnx.proto. */
 #include "export/onnx_model.h"
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static void *keep_memory(struct gt_onnx *m, void *p)
 	return p;
 }
 
-/* Returns a name that no other value has: a layer's name has no slash, and a parameter's name does not end with an operator's name. */
+/* Returns a unique name of a value. It contains a slash, unlike names of layers, and an operator, unlike names of parameters. */
 static const char *make_name(struct gt_onnx *m, const char *what)
 {
 	const char *name = keep_memory(m, gt_arena_printf(m->arena, "%s/%s_%d", m->layer, what, m->serial++));

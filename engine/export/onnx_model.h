@@ -12,7 +12,7 @@
  *                  |                +-- inputs, outputs
  *                  +-- operator set, metadata
  *
- * The functions that add something never fail: an error (out of memory, a parameter that cannot be read) is kept in the struct, and
+ * The functions that add something return no error: an error (out of memory, a parameter that cannot be read) is stored in the struct, and
  * gt_onnx_write returns it. Names are in the arena. */
 #ifndef GT_EXPORT_ONNX_MODEL_H
 #define GT_EXPORT_ONNX_MODEL_H
@@ -29,7 +29,7 @@ enum gt_onnx_type { GT_ONNX_FLOAT = 1, GT_ONNX_UINT8 = 2, GT_ONNX_INT32 = 6, GT_
 /* An attribute of an operator; name NULL ends a list. */
 struct gt_onnx_attr {
 	const char *name;
-	char kind; /* i: integer; f: number; s: word; I: n integers */
+	char kind; /* i: integer; f: float; s: string; I: n integers */
 	int n;
 	int64_t integer;
 	double number;
@@ -43,7 +43,7 @@ struct gt_onnx_attr {
 	{.name = (key), .kind = 'I', .n = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .integers = (int64_t[]){__VA_ARGS__}}
 #define GT_ONNX_SHAPE(key, count, values) {.name = (key), .kind = 'I', .n = (count), .integers = (values)}
 
-/* An initializer: its values are at `data`, or are those of a parameter. */
+/* An initializer: its values are at `data`, or in a parameter. */
 struct gt_onnx_tensor {
 	const char *name;
 	enum gt_onnx_type type;
@@ -57,17 +57,17 @@ struct gt_onnx_tensor {
 struct gt_onnx {
 	struct gt_arena *arena;
 	const struct gt_export_source *source;
-	const char *layer;                         /* layer whose nodes are added: the names of the nodes begin with it */
+	const char *layer;                         /* layer whose nodes are added: their names begin with the name of the layer */
 	struct gt_pb nodes, inputs, outputs, meta; /* encoded fields of GraphProto and, for meta, of ModelProto */
 	struct gt_onnx_tensor *tensor;
 	int ntensors, cap;
-	const char **param;                        /* [parameters of the graph]: their names once they are used; NULL before the first use */
+	const char **param;                        /* [parameters of the graph]: names in the model; NULL: not used yet */
 	int serial;                                /* number of names made so far */
 	enum gt_code code;                         /* the first failure */
 	struct gt_err err;
 };
 
-/* Adds a node with one output and returns the output's name. in: names of the inputs, ended by NULL; "": an optional input is absent. */
+/* Adds a node with one output and returns the output's name. in: names of the inputs, NULL-terminated; "": absent optional input. */
 const char *gt_onnx_node(struct gt_onnx *m, const char *type, const char *const *in, const struct gt_onnx_attr *attr);
 #define GT_IN(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define GT_ONNX(m, type, in, ...) gt_onnx_node((m), (type), (in), (const struct gt_onnx_attr[]){__VA_ARGS__ __VA_OPT__(,) {NULL}})
@@ -77,22 +77,22 @@ const char *gt_onnx_floats(struct gt_onnx *m, int rank, const int64_t *dim, cons
 const char *gt_onnx_ints(struct gt_onnx *m, int n, const int64_t *v); /* a list */
 const char *gt_onnx_float(struct gt_onnx *m, double v);               /* a scalar */
 const char *gt_onnx_int(struct gt_onnx *m, int64_t v);                /* a scalar */
-/* The same without a copy: v is in the arena. */
+/* The same without a copy: v must be in the arena. */
 const char *gt_onnx_own_floats(struct gt_onnx *m, int rank, const int64_t *dim, const float *v);
-/* Returns the name of a parameter, which the first call adds. */
+/* Returns the name of a parameter; the first call adds the parameter. */
 const char *gt_onnx_param(struct gt_onnx *m, int param);
-/* Reads a parameter whose values the caller rearranges, into the arena; NULL: a failure. */
+/* Reads a parameter into the arena, so that the caller can rearrange its values; NULL: failure. */
 float *gt_onnx_param_values(struct gt_onnx *m, int param);
-/* Returns zeroed memory for n floats in the arena; NULL: a failure. */
+/* Returns zeroed memory for n floats in the arena; NULL: failure. */
 float *gt_onnx_room(struct gt_onnx *m, int64_t n);
-/* Returns a list for n names, ended by NULL, in the arena; NULL: a failure. */
+/* Returns an array for n names and a final NULL, in the arena; NULL: failure. */
 const char **gt_onnx_names(struct gt_onnx *m, int64_t n);
 
 /* Nodes that every family needs. */
 const char *gt_onnx_reshape(struct gt_onnx *m, const char *x, int rank, const int64_t *dim); /* the first dimension is symbolic */
 const char *gt_onnx_cast(struct gt_onnx *m, const char *x, enum gt_onnx_type type);
 
-/* Declare an input, and an output of the graph: value x becomes the output `name`. d: the shape, whose first dimension is symbolic. */
+/* Declare an input, or an output of the graph (value x gets the name `name`). d: the shape; its first dimension is symbolic. */
 void gt_onnx_input(struct gt_onnx *m, const char *name, enum gt_onnx_type type, const struct gt_tdesc *d);
 void gt_onnx_output(struct gt_onnx *m, const char *x, const char *name, const struct gt_tdesc *d);
 void gt_onnx_metadata(struct gt_onnx *m, const char *key, const char *value);

@@ -1,4 +1,4 @@
-/* The operations of a graph as nodes of ONNX: one function for each operation, in the file of its family (onnx_<family>.c). */
+/* Translates the operations of a graph to nodes of ONNX: one function for each operation, in the file of its family (onnx_<family>.c). */
 #ifndef GT_EXPORT_ONNX_OPS_H
 #define GT_EXPORT_ONNX_OPS_H
 
@@ -10,21 +10,21 @@ struct gt_onnx_op {
 	const struct gt_graph *g;
 	const struct gt_node *n;
 	const void *attr;           /* n->attr, the attribute struct of the operation */
-	const char *const *value;   /* [values of the graph]: the names of the activations made so far */
-	const char *x, *x2;         /* names of the first two inputs, if they are data */
+	const char *const *value;   /* [values of the graph]: names of the activations that were added so far */
+	const char *x, *x2;         /* names of the first two inputs, if these are activations */
 	const struct gt_tdesc *dx, *dy; /* descriptions of the first input and of the first output */
 };
 
-/* Returns the name of the parameter operand `name`, or of a constant with `n` times the value `otherwise` if it is absent. */
+/* Returns the name of the parameter that is operand `name` or, if the operand is absent, of a constant: `n` times `otherwise`. */
 const char *gt_onnx_operand(const struct gt_onnx_op *op, const char *name, int64_t n, float otherwise);
-/* Returns the index of the parameter that is the operand `name`; -1: it is absent. */
+/* Returns the index of the parameter that is operand `name`; -1: the operand is absent. */
 int gt_onnx_operand_param(const struct gt_onnx_op *op, const char *name);
 
 /* Adds the nodes of one operation and returns the name of its first output. */
 typedef const char *gt_onnx_fn(const struct gt_onnx_op *op);
 
-/* X(opcode, function): the operations that have an equivalent. An operation without a row is rejected by name. Rows of several operations
- * may have one function. */
+/* X(opcode, function): the operations that have an equivalent. An operation without a row is an error that names it. Several rows may share
+ * a function. */
 #define GT_ONNX_OPS(X)                      \
 	X(LINEAR, linear)                       \
 	X(CONV2D, conv)                         \
@@ -76,8 +76,8 @@ typedef const char *gt_onnx_fn(const struct gt_onnx_op *op);
 GT_ONNX_OPS(GT_X)
 #undef GT_X
 
-/* Adds all nodes of the source's graph; the names of its inputs are those of the graph. Returns the name of the output. GT_EFAIL: a layer
- * has no equivalent, which the message names. */
+/* Adds all nodes of the source's graph. input: names of the graph's inputs. Sets the name of the output. GT_EFAIL: a layer has no
+ * equivalent; the message names the layer. */
 enum gt_code gt_onnx_graph(struct gt_onnx *m, const char *const *input, const char **output, struct gt_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Embeddings and operations on sequences in ONNX. Tokens and lengths are i64. A mask is bool [N, T]: the tokens that count. */
+/* Embeddings and operations on sequences in ONNX. Tokens and lengths are i64. A mask is bool [N, T]: true for the tokens that are used. */
 #include "ew.h"
 #include "export/onnx_ops.h"
 #include <float.h>
@@ -34,7 +34,7 @@ static const char *length_mask(struct gt_onnx *m, const char *lengths, int64_t t
 	return index ? GT_ONNX(m, "Less", GT_IN(gt_onnx_ints(m, (int)tokens, index), make_column(m, lengths))) : "";
 }
 
-/* Combines the tokens of x, [N, T, C], into [N, C]. mask NULL: all count. Without a token, the result is 0. mode: enum gt_bag. */
+/* Combines the tokens of x, [N, T, C], into [N, C]. mask NULL: uses all tokens. The result is 0 if no token is used. mode: enum gt_bag. */
 static const char *combine_tokens(struct gt_onnx *m, const char *x, const char *mask, int64_t tokens, int mode)
 {
 	const char *axis = gt_onnx_ints(m, 1, (int64_t[]){1});
@@ -56,7 +56,7 @@ static const char *combine_tokens(struct gt_onnx *m, const char *x, const char *
 	return mode == GT_BAG_SUM ? sum : GT_ONNX(m, "Div", GT_IN(sum, GT_ONNX(m, "Max", GT_IN(count, gt_onnx_float(m, 1)))));
 }
 
-/* The tokens of the bag that are not padding. */
+/* Returns the mask of the tokens that are not padding. */
 static const char *padding_mask(struct gt_onnx *m, const char *tokens, int64_t padding)
 {
 	return GT_ONNX(m, "Not", GT_IN(GT_ONNX(m, "Equal", GT_IN(tokens, gt_onnx_int(m, padding)))));
@@ -121,7 +121,7 @@ const char *gt_onnx_op_positional(const struct gt_onnx_op *op)
 }
 
 /* ---- attention -------------------------------------------------------------------------------------------------------------------- */
-/* Returns 0 where a token attends to another one, minus infinity where not: [T, T]. */
+/* Returns [T, T]: 0 if token i may attend to token j, otherwise minus infinity. */
 static const char *causal_scores(struct gt_onnx *m, int64_t tokens)
 {
 	float *v = gt_onnx_room(m, tokens * tokens);
@@ -131,7 +131,7 @@ static const char *causal_scores(struct gt_onnx *m, int64_t tokens)
 	return gt_onnx_own_floats(m, 2, (int64_t[]){tokens, tokens}, v);
 }
 
-/* Hides the keys beyond the lengths. If the length is 0, all scores are equal, and clear_empty removes the result. */
+/* Hides the keys after the length of a sample. If the length is 0, all scores are equal, and clear_empty sets the result to 0. */
 static const char *hide_keys(struct gt_onnx *m, const char *scores, const char *lengths, int64_t tokens)
 {
 	const char *mask = gt_onnx_reshape(m, length_mask(m, lengths, tokens), 4, (int64_t[]){0, 1, 1, tokens});
@@ -144,7 +144,7 @@ static const char *clear_empty(struct gt_onnx *m, const char *y, const char *len
 	return GT_ONNX(m, "Where", GT_IN(some, y, gt_onnx_float(m, 0)));
 }
 
-/* The input has queries, keys and values side by side; parts is [3, N, heads, T, features of a head]. */
+/* The input contains queries, keys and values, one after another; parts is [3, N, heads, T, features of a head]. */
 const char *gt_onnx_op_attention(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_attention *a = op->attr;
@@ -167,14 +167,14 @@ const char *gt_onnx_op_attention(const struct gt_onnx_op *op)
 }
 
 /* ---- lstm and gru ----------------------------------------------------------------------------------------------------------------- */
-/* The gates of gtrain, and PyTorch, in the order of ONNX. */
+/* The order of the gates: for each gate of ONNX, the index of the gate in gtrain and PyTorch. */
 struct cell {
 	const char *type;
 	int gates, gate[4];
 };
 static const struct cell lstm = {"LSTM", 4, {0, 3, 1, 2}}, gru = {"GRU", 3, {1, 0, 2}};
 
-/* Copies the rows of all gates of a parameter, [gates * hidden, width], in the order of ONNX; a NULL `from` is 0. */
+/* Copies the rows of all gates of a parameter, [gates * hidden, width], in the order of ONNX; from NULL: `to` keeps its zeros. */
 static void copy_gates(const struct cell *c, const float *from, int64_t hidden, int64_t width, float *to)
 {
 	for (int g = 0; g < c->gates && from; g++)
@@ -191,7 +191,7 @@ static const char *gate_weights(struct gt_onnx *m, const struct cell *c, int par
 	return gt_onnx_own_floats(m, 3, (int64_t[]){1, d.dim[0], d.dim[1]}, v);
 }
 
-/* The biases of the input and of the state, one after the other. */
+/* Returns the biases of the input, followed by the biases of the state. */
 static const char *gate_biases(struct gt_onnx *m, const struct cell *c, int input, int state, int64_t rows)
 {
 	float *v = gt_onnx_room(m, 2 * rows);
@@ -202,15 +202,15 @@ static const char *gate_biases(struct gt_onnx *m, const struct cell *c, int inpu
 	return gt_onnx_own_floats(m, 2, (int64_t[]){1, 2 * rows}, v);
 }
 
-/* Returns the lengths as the operators take them: i32, within the tokens. */
+/* Returns the lengths as the operators need them: i32, at most the number of tokens. */
 static const char *clip_lengths(struct gt_onnx *m, const char *lengths, int64_t tokens)
 {
 	const char *clipped = GT_ONNX(m, "Min", GT_IN(GT_ONNX(m, "Max", GT_IN(lengths, gt_onnx_int(m, 0))), gt_onnx_int(m, tokens)));
 	return gt_onnx_cast(m, clipped, GT_ONNX_INT32);
 }
 
-/* The operator includes the product with the layer's input, which is a node of its own in the graph (find_absorbed of onnx_graph.c). It
- * takes [T, N, F] and returns [T, 1, N, H]. */
+/* Adds the operator, which includes the product with the layer's input, a separate node in the graph (find_absorbed of onnx_graph.c). The
+ * operator takes [T, N, F] and returns [T, 1, N, H]. */
 static const char *add_recurrence(const struct gt_onnx_op *op, const struct cell *c)
 {
 	const struct gt_attr_rnn *a = op->attr;

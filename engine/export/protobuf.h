@@ -7,7 +7,7 @@
  *     ... value.data, value.n ...
  *     gt_pb_free(&value);
  *
- * A failure (out of memory) is kept in no_memory, and passed on to the message that contains this one. */
+ * A failure (out of memory) sets no_memory, also in the message that contains this message. */
 #ifndef GT_EXPORT_PROTOBUF_H
 #define GT_EXPORT_PROTOBUF_H
 
@@ -27,9 +27,9 @@ void gt_pb_float(struct gt_pb *m, int field, float value);
 void gt_pb_string(struct gt_pb *m, int field, const char *value);
 void gt_pb_bytes(struct gt_pb *m, int field, const void *data, size_t n);
 void gt_pb_message(struct gt_pb *m, int field, struct gt_pb *part);
-/* Appends the fields of part, which is freed, to m. */
+/* Appends the fields of part to m, and frees part. */
 void gt_pb_join(struct gt_pb *m, struct gt_pb *part);
-/* Writes the head of a field of n bytes, which the caller writes after m. */
+/* Writes the head of a field of n bytes; the caller writes these bytes after m. */
 void gt_pb_head(struct gt_pb *m, int field, uint64_t n);
 void gt_pb_free(struct gt_pb *m); /* m is then an empty message */
 

@@ -1,4 +1,4 @@
-/* Layers of images and of rows of numbers as modules of torch.nn. */
+/* Translates layers of images and of rows of numeric values to modules of torch.nn. */
 #include "export/torch_model.h"
 #include <string.h>
 
@@ -10,14 +10,14 @@ void gt_torch_linear(const struct gt_torch_layer *l)
 }
 
 /* ---- convolution and pooling ------------------------------------------------------------------------------------------------------ */
-/* Writes "3", or "(3, 5)" for two different numbers, and returns buf. */
+/* Writes "3", or "(3, 5)" for two different integers, and returns buf. */
 static const char *print_pair(const int64_t v[2], char buf[48])
 {
 	snprintf(buf, 48, v[0] == v[1] ? "%lld" : "(%lld, %lld)", (long long)v[0], (long long)v[1]);
 	return buf;
 }
 
-/* Appends ", key=value" unless both numbers are `def`. */
+/* Appends ", key=value" unless both integers are `def`. */
 static void append_pair(char *text, size_t size, const char *key, const int64_t v[2], int64_t def)
 {
 	char buf[48];
@@ -90,7 +90,7 @@ void gt_torch_batchnorm(const struct gt_torch_layer *l)
 	                a->track ? "" : ", track_running_stats=False");
 }
 
-/* The node has all dimensions over which the layer normalises, after the batch. */
+/* The layer normalises over all dimensions of the node except the batch. */
 void gt_torch_layernorm(const struct gt_torch_layer *l)
 {
 	const struct gt_attr_norm *a = l->attr;
@@ -110,7 +110,7 @@ void gt_torch_groupnorm(const struct gt_torch_layer *l)
 }
 
 /* ---- activations ------------------------------------------------------------------------------------------------------------------ */
-/* A layer that is a module without attributes. */
+/* Defines the function of a layer that is a module without arguments. */
 #define MODULE(name, text)                               \
 	void gt_torch_##name(const struct gt_torch_layer *l) \
 	{                                                    \
@@ -130,7 +130,7 @@ MODULE(log_softmax, "LogSoftmax(dim=1)")
 MODULE(flatten, "Flatten()")
 MODULE(identity, "Identity()")
 
-/* A layer that is a module with one number. */
+/* Defines the function of a layer that is a module with one number as argument. */
 #define MODULE_OF_NUMBER(name, text, number)                             \
 	void gt_torch_##name(const struct gt_torch_layer *l)                 \
 	{                                                                    \
@@ -173,7 +173,7 @@ void gt_torch_scale(const struct gt_torch_layer *l)
 }
 
 /* ---- several inputs and shapes ---------------------------------------------------------------------------------------------------- */
-/* Joins the inputs by an operator. An input [N, C] beside [N, C, H, W] is broadcast over the pixels. */
+/* Combines the inputs by an operator. If one input is [N, C] and another [N, C, H, W], the first is broadcast over the pixels. */
 static void join_inputs(const struct gt_torch_layer *l, const char *operator)
 {
 	char text[512] = "";
@@ -201,7 +201,7 @@ void gt_torch_concat(const struct gt_torch_layer *l)
 	gt_torch_line(l, "torch.cat((%s), 1)", text);
 }
 
-/* Its modules have the names NAME.0 and NAME.1. */
+/* The modules of the layer have the names NAME.0 and NAME.1. */
 void gt_torch_shortcut(const struct gt_torch_layer *l)
 {
 	const struct gt_node *conv = gt_torch_node(l, GT_OP_CONV2D, NULL);

@@ -86,7 +86,7 @@ static const struct gt_node *find_last_node(const struct gt_graph *g, int layer)
 	return n;
 }
 
-/* Writes the variable of input i of the model: its name if it is one of gtrain's data fields, which are no words of Python. */
+/* Writes the variable of input i of the model: its name if this is a data field of gtrain, which is no keyword of Python. */
 static const char *input_variable(const struct gt_graph *g, int i, char buf[16])
 {
 	static const char *const plain[] = {"input", "image", "values", "codes", "tokens", "lengths"};
@@ -98,7 +98,7 @@ static const char *input_variable(const struct gt_graph *g, int i, char buf[16])
 	return buf;
 }
 
-/* Sets input k of a layer to an input of the model, or to the output of an earlier layer. name NULL: the layer before. */
+/* Sets input k of a layer to an input of the model, or to the output of an earlier layer. name NULL: the previous layer. */
 static void set_input(struct gt_torch_layer *l, const struct gt_model_spec *m, const char *name, int k)
 {
 	int from = l->index - 1, input = name || !l->index ? 0 : l->g->ninputs;
@@ -121,7 +121,7 @@ static void describe_layer(struct gt_torch_layer *l, const struct gt_model_spec 
 	bool composite = s->op->code == GT_OP_COUNT;
 	const struct gt_node *last = find_last_node(l->g, l->index);
 	l->node = composite ? NULL : gt_torch_node(l, s->op->code, NULL);
-	if (!l->node) /* a composite, or add and mul of channels, which have no attributes */
+	if (!l->node) /* a composite layer, or add and mul of channels, which have no attributes */
 		l->node = last;
 	l->attr = composite ? s->attr : l->node->attr;
 	l->dy = gt_graph_desc(l->g, gt_node_first_output(last));
@@ -150,7 +150,7 @@ static enum gt_code write_layers(const struct gt_export_source *s, struct gt_tor
 }
 
 /* ---- the file --------------------------------------------------------------------------------------------------------------------- */
-/* The names of shared weights, which the file has once, and the names under which it has them. */
+/* Writes the names of shared weights, and the names under which the file contains them once. */
 static void write_tied(FILE *f, const struct gt_graph *g)
 {
 	const char *comma = "";
@@ -163,7 +163,7 @@ static void write_tied(FILE *f, const struct gt_graph *g)
 	fprintf(f, "}  # weights that the file has under the name of another layer\n");
 }
 
-/* A string of JSON is one of Python, too. */
+/* A JSON string is also a Python string. */
 static enum gt_code write_constants(FILE *f, const struct gt_export_source *s, struct gt_err *err)
 {
 	int64_t n = gt_export_classes(s), known = 0;

@@ -2,7 +2,7 @@
 #include "export/torch_model.h"
 #include <string.h>
 
-/* Returns ", NAME" for the lengths, the second input of a layer; "": it has none. */
+/* Returns ", NAME" for the lengths, the second input of a layer; "": the layer has no lengths. */
 static const char *lengths_argument(const struct gt_torch_layer *l, char buf[32])
 {
 	snprintf(buf, 32, "%s%s", l->nin > 1 ? ", " : "", l->nin > 1 ? l->x[1] : "");
@@ -22,7 +22,7 @@ void gt_torch_embedding(const struct gt_torch_layer *l)
 	gt_torch_module(l, "nn.Embedding(%lld, %lld%s)", (long long)a->num, (long long)a->dim, padding_argument(a, padding));
 }
 
-/* One table for each column. */
+/* Adds a module for the table of each column. */
 void gt_torch_embeddings(const struct gt_torch_layer *l)
 {
 	const struct gt_node *n = NULL;
@@ -68,7 +68,7 @@ void gt_torch_class_token(const struct gt_torch_layer *l)
 	gt_torch_line(l, "torch.cat((self[\"%s\"].weight.expand(len(%s), 1, -1), %s), 1)", l->spec->name, l->x[0], l->x[0]);
 }
 
-/* The factors are the filters of a depthwise convolution. */
+/* The factors are a depthwise convolution with one filter of size 1 for each channel. */
 void gt_torch_layer_scale(const struct gt_torch_layer *l)
 {
 	long long channels = (long long)l->dx[0]->dim[l->dx[0]->rank == 4 ? 1 : l->dx[0]->rank - 1];
@@ -101,7 +101,7 @@ void gt_torch_attention(const struct gt_torch_layer *l)
 	              a->causal ? ", causal=True" : "");
 }
 
-/* The layer's properties are those of its nodes: one of the steps for each layer and direction, and dropout between layers. */
+/* Finds the properties of the layer in its nodes: a node for the steps of each layer and direction, and dropout between layers. */
 void gt_torch_recurrent(const struct gt_torch_layer *l)
 {
 	bool lstm = !strcmp(gt_op_name(l->spec->op), "lstm"), reverse = false;

@@ -1,4 +1,4 @@
-/* The parts of model.py that are the same for all models. */
+/* The parts of model.py that are equal for all models. */
 #include "export/torch_model.h"
 
 const char gt_torch_head[] =

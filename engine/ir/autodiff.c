@@ -1,5 +1,5 @@
 /* Reverse-mode differentiation: walks from the gradient of the loss back to the first trainable parameter. A value that several nodes read
- * gets one gradient from each; one `add` node sums these gradients just before the producer of the value is differentiated. Values that
+ * gets one gradient from each node; an `add` node sums these gradients just before the producer of the value is differentiated. Values that
  * depend on no trainable parameter need no gradient: the first layer gets no dx, and frozen first layers get no backward nodes at all.
  * Several nodes make the gradient of a tied parameter, one for each of its layers. */
 #include "ir/rows.h"
@@ -25,8 +25,8 @@ static enum gt_code push_gradient(struct walk *w, gt_vid of, gt_vid grad, struct
 	return GT_OK;
 }
 
-/* Sets *out to the whole gradient of value v; -1 if v has no gradient. The sum starts with the newest gradient: it is most likely in the
- * cache, and the sum may overwrite its memory. */
+/* Sets *out to the whole gradient of value v; -1 if v has no gradient. The sum starts with the newest gradient: this gradient is most
+ * likely in the cache, and the sum may overwrite its memory. */
 static enum gt_code sum_gradients(struct walk *w, gt_vid v, const char *name, gt_vid *out, struct gt_err *err)
 {
 	struct part *p = w->part[v];
@@ -76,7 +76,7 @@ static enum gt_code add_backward_nodes(struct walk *w, int i, struct gt_err *err
 }
 
 /* Moves all nodes that make the gradient `grad` of a tied parameter to the last of these nodes, which belongs to the owning layer, and
- * makes them a part of this layer. The gradient is then made at one time, because buckets may share memory (plan/mode_zero.c), and on one
+ * makes them a part of this layer. So the whole gradient is made at one time (buckets may share memory: plan/mode_zero.c) and on one
  * pipeline stage. No other node reads the outputs of these nodes. */
 static enum gt_code join_tied_gradients(struct gt_graph *g, gt_vid grad, struct gt_err *err)
 {
@@ -120,7 +120,7 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err)
 		w.need[gt_node_first_output(n)] = need; /* further outputs are saved tensors, which have no gradient */
 	}
 	if (!w.need[g->output])
-		return gt_fail(err, GT_ECONFIG, "model.layers: expected at least one layer with parameters that are not frozen, got none");
+		return gt_fail(err, GT_ECONFIG, "model.layers: expected at least one layer with trainable parameters, got none");
 	GT_TRY(push_gradient(&w, g->output, gt_node_operand(loss, "dx"), err));
 	g->backward = true;
 	enum gt_code code = GT_OK;

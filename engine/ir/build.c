@@ -64,8 +64,10 @@ static enum gt_code check_arity(const struct gt_op *op, int nin, struct gt_err *
 	if (nin >= op->min_in && nin <= op->max_in)
 		return GT_OK;
 	if (op->min_in == op->max_in)
-		return gt_fail(err, GT_ECONFIG, "in: %s expected %d input%s, got %d", gt_op_name(op), op->min_in, op->min_in > 1 ? "s" : "", nin);
-	return gt_fail(err, GT_ECONFIG, "in: %s expected %d to %d inputs, got %d", gt_op_name(op), op->min_in, op->max_in, nin);
+		return gt_fail(err, GT_ECONFIG, "in: layer of type \"%s\": expected %d input%s, got %d", gt_op_name(op), op->min_in,
+		               op->min_in > 1 ? "s" : "", nin);
+	return gt_fail(err, GT_ECONFIG, "in: layer of type \"%s\": expected %d to %d inputs, got %d", gt_op_name(op), op->min_in, op->max_in,
+	               nin);
 }
 
 /* Returns the index of an input of the model; -1: no input has this name. */
@@ -77,14 +79,14 @@ static int find_input(const struct names *t, const char *name)
 	return -1;
 }
 
-/* Checks that the layer can take an input of this description. */
+/* Checks that the layer accepts an input with this description. */
 static enum gt_code check_input(const struct gt_graph *g, const struct gt_op *op, gt_vid v, struct gt_err *err)
 {
 	const struct gt_tdesc *d = gt_graph_desc(g, v);
 	char buf[96];
 	if (d->dtype == GT_I32 && !(op->flags & GT_OPF_CODES))
 		return gt_fail(err, GT_ECONFIG,
-		               "in: expected real values, got the integers \"%s\": put a layer of type \"embedding\" before this one",
+		               "in: expected real values, got the integers of \"%s\": put a layer of type \"embedding\" before this layer",
 		               g->values[v].name);
 	if (d->dtype != GT_I32 && d->rank == 3 && !(op->flags & (GT_OPF_TOKENS | GT_OPF_CODES)) && !op->per_token)
 		return gt_fail(err, GT_ECONFIG,
@@ -98,7 +100,7 @@ enum gt_code gt_graph_layer(struct gt_graph *g, const struct gt_layer_spec *s, i
 {
 	GT_TRY(check_arity(s->op, nin, err));
 	if (s->tie && !(s->op->flags & GT_OPF_TIES))
-		return gt_fail(err, GT_ECONFIG, "tie: only layers of type \"linear\" and \"embedding\" can have another layer's weight, got \"%s\"",
+		return gt_fail(err, GT_ECONFIG, "tie: only layers of type \"linear\" and \"embedding\" can share a layer's weight, got \"%s\"",
 		               gt_op_name(s->op));
 	for (int i = 0; i < nin; i++)
 		GT_TRY(check_input(g, s->op, in[i], err));
@@ -178,7 +180,7 @@ static enum gt_code build_layers(struct gt_graph *g, const struct gt_model_spec 
 		GT_TRY(prefix_layer_error(&m->layers[i], i, build_layer(g, &t, i, y, used, err), err));
 	for (int i = 0; i + 1 < m->nlayers; i++) {
 		if (!used[i]) {
-			gt_fail(err, GT_ECONFIG, "expected a later layer that uses the output of this one (in = [\"%s\"]), got none",
+			gt_fail(err, GT_ECONFIG, "expected a later layer that reads the output of this layer (in = [\"%s\"]), got none",
 			        m->layers[i].name);
 			return prefix_layer_error(&m->layers[i], i, GT_ECONFIG, err);
 		}
@@ -249,7 +251,7 @@ enum gt_code gt_graph_views(struct gt_graph *g, int views, struct gt_err *err)
 	struct gt_attr_views *attr;
 	struct gt_node *n;
 	if (d.rank != 2)
-		return gt_fail(err, GT_ECONFIG, "eval.tta: expected a model that puts out [batch, classes], got rank %d", d.rank);
+		return gt_fail(err, GT_ECONFIG, "eval.tta: expected a model whose output is [batch, classes], got an output of rank %d", d.rank);
 	GT_NEW(attr, g->arena, 1, err);
 	attr->views = views;
 	g->layer = -1;

@@ -5,7 +5,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-/* A larger tensor is probably a typing error in the config, and products of such sizes could overflow. */
+/* A larger tensor is probably an error in the config, and products of such sizes could overflow. */
 #define MAX_ELEMENTS ((int64_t)1 << 40)
 
 /* Returns the array with space for one more item. The old array stays in the arena, so pointers into it may be outdated but never
@@ -95,7 +95,7 @@ const struct gt_tdesc *gt_graph_desc(const struct gt_graph *g, gt_vid v)
 	return &g->values[v].desc;
 }
 
-/* Returns the place of an operand in the node, or NULL. */
+/* Returns a pointer to an operand in the node, or NULL. */
 static gt_vid *find_operand(struct gt_node *n, const char *name)
 {
 	int in = gt_opsig_find_input(n->op->code, name), out = in < 0 ? gt_opsig_find_output(n->op->code, name) : -1;
@@ -182,8 +182,8 @@ static enum gt_code add_alias(struct gt_graph *g, struct gt_param *p, const char
 	return GT_OK;
 }
 
-/* Appends the weight of the layer that spec.tie names to n's inputs. half: n reads the work copy. draws: how many random draws PyTorch
- * makes for the weight that n would have without the tie. */
+/* Appends the weight of the layer that spec.tie names to n's inputs. half: n reads the work copy. draws: number of random draws that
+ * PyTorch makes for the weight that n would have without the tie. */
 static enum gt_code tied_param(struct gt_graph *g, struct gt_node *n, const int64_t *dim, bool half, int64_t draws, struct gt_err *err)
 {
 	const struct gt_layer_spec *s = g->spec;
@@ -193,10 +193,10 @@ static enum gt_code tied_param(struct gt_graph *g, struct gt_node *n, const int6
 		               "or a linear layer, got \"%s\"", s->tie);
 	struct gt_param *p = &g->params[index];
 	if (p->desc.dim[0] != dim[0] || p->desc.dim[1] != dim[1])
-		return gt_fail(err, GT_ECONFIG, "tie: expected a layer whose weight is [%lld, %lld], as this layer's would be, got \"%s\" with "
+		return gt_fail(err, GT_ECONFIG, "tie: expected a layer with a weight of shape [%lld, %lld], as this layer needs, got \"%s\" with "
 		               "[%lld, %lld]", (long long)dim[0], (long long)dim[1], s->tie, (long long)p->desc.dim[0], (long long)p->desc.dim[1]);
 	if (s->init >= 0 || s->init_std > 0)
-		return gt_fail(err, GT_ECONFIG, "%s: expected this key in the layer \"%s\", whose weight this layer has (tie), got it here",
+		return gt_fail(err, GT_ECONFIG, "%s: expected this key in the layer \"%s\", whose weight this layer shares (tie), not here",
 		               s->init >= 0 ? "init" : "init_std", s->tie);
 	GT_TRY(add_alias(g, p, n->name, err));
 	p->tied = true;
@@ -210,11 +210,11 @@ static enum gt_code tied_param(struct gt_graph *g, struct gt_node *n, const int6
 	return GT_OK;
 }
 
-/* Refuses keys that would change how the weight of a layer is drawn, if it begins with one value. */
+/* Refuses keys that change the random initial values, for a layer whose weight begins with equal values. */
 static enum gt_code check_constant(const struct gt_layer_spec *s, enum gt_init_method then, struct gt_err *err)
 {
 	if (s->init_std > 0)
-		return gt_fail(err, GT_ECONFIG, "init_std: expected a layer with a random weight, got one whose weight begins with one value");
+		return gt_fail(err, GT_ECONFIG, "init_std: expected a layer with random initial weights, got constant initial weights");
 	if (then == GT_INIT_DIRAC || then == GT_INIT_WHITENING)
 		return gt_fail(err, GT_ECONFIG, "init: \"%s\" is for convolutions only", then == GT_INIT_DIRAC ? "dirac" : "whitening");
 	return GT_OK;

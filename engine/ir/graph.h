@@ -11,12 +11,11 @@
  *	conv1.weight +                      fc.weight +                    v
  *	conv1.weight.grad <-- [conv2d.dw] <-- [relu.dx] <-- [linear.dx] <-- gradient of output
  *
- * Parameters and buffers are named as in a PyTorch state dict: "<layer>.weight". They are in the order of the layers, whatever the batch
- * size or purpose, so parameter i is the same tensor in every graph of a model.
+ * Parameters and buffers are named as in a PyTorch state dict: "<layer>.weight". They are in the order of the layers for every batch size
+ * and purpose, so parameter i is the same tensor in every graph of a model.
  *
- * Adding a value, node or parameter may move its array. Pointers into the old array stay readable, but changes made later are not visible
- * through them. Ids (array indices) stay valid. An input, output or gradient that is absent has the id -1 at its position in gt_node.in or
- * .out. */
+ * Adding a value, node or parameter may move its array. Pointers into the old array can still be read, but show no later changes. Ids
+ * (array indices) stay valid. An input, output or gradient that is absent has the id -1 at its position in gt_node.in or .out. */
 #ifndef GT_IR_GRAPH_H
 #define GT_IR_GRAPH_H
 
@@ -43,10 +42,10 @@ enum gt_init_method {
 	GT_INIT_KAIMING_UNIFORM,
 	GT_INIT_XAVIER_NORMAL,
 	GT_INIT_XAVIER_UNIFORM,
-	/* The methods below are set for single layers. They change values that the method of the model has drawn. */
+	/* The methods below are set for single layers. They change the values that the model's method has drawn. */
 	GT_INIT_DIRAC,     /* replaces the first min(in, out) filters of a convolution by the identity (torch.nn.init.dirac_) */
 	GT_INIT_WHITENING, /* computes all filters from the training data (session/whiten.h) */
-	GT_INIT_ZEROS      /* sets the weight of any layer to 0 (torch.nn.init.zeros_), as for the last batch normalisation of a block */
+	GT_INIT_ZEROS      /* sets the weight of a layer to 0 (torch.nn.init.zeros_), such as a block's last batch normalisation */
 };
 
 enum gt_init_kind { GT_INIT_CONST, GT_INIT_UNIFORM, GT_INIT_NORMAL };
@@ -132,7 +131,7 @@ struct gt_graph {
 	bool train;             /* true: a training graph, with batch statistics, dropout and saved tensors; false: an evaluation graph */
 	int64_t batch;          /* number of rows of the input: samples of one execution, multiplied by views */
 	int64_t length;         /* length to which the sequences of an input are padded; 0: no input has sequences of different lengths */
-	bool extended;          /* a class_token has made sequences longer than the lengths of the samples say */
+	bool extended;          /* a class_token has added a token to each sequence, which the lengths of the samples do not count */
 	int views;              /* number of augmented copies of each sample in the input, whose outputs are averaged before the loss
 	                           (test-time augmentation); 1: only the sample itself */
 	bool sync_bn;           /* batch statistics cover the samples of several ranks, so this rank may have a single value in a channel
@@ -189,7 +188,7 @@ struct gt_param_group {
 	int nmatch;
 	bool frozen;
 	bool frozen_stats; /* batch normalisations use running statistics in training and do not update them */
-	bool any_stats;    /* with frozen_stats: if only one of weight and bias matches, this is no error and has no effect on the statistics */
+	bool any_stats;    /* with frozen_stats: a match of only the weight or only the bias is allowed and does not freeze the statistics */
 };
 
 enum gt_input_type { GT_INPUT_IMAGE, GT_INPUT_VALUES, GT_INPUT_CODES, GT_INPUT_TOKENS, GT_INPUT_LENGTHS };
@@ -227,7 +226,7 @@ struct gt_loss_spec {
  * takes labels only. */
 enum gt_code gt_loss_target(const struct gt_loss_spec *loss, int64_t samples, int64_t outputs, struct gt_tdesc *out, struct gt_err *err);
 bool gt_loss_ignores(const struct gt_loss_spec *loss); /* whether samples with the label attr.ignore_index have weight 0 */
-/* Returns the weight of each class in the divisor of the mean loss (attr.nweights of them); NULL: 1. */
+/* Returns the weights of the classes in the divisor of the mean loss (attr.nweights values); NULL: all 1. */
 const double *gt_loss_class_weights(const struct gt_loss_spec *loss);
 
 /* Builds the forward graph and infers all shapes. The output of every layer must be used; the output of the last layer is the model's
@@ -251,8 +250,8 @@ enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err);
 
 /* layer_depth.c. A block is a sequence of parameters whose layers' names have the same part before the first dot ("layer1" of
  * "layer1.0.conv1"); a sequence of only normalisation parameters belongs to the preceding block. gt_graph_depth returns the number of
- * blocks after the block of a parameter: 0 for the last block, the head. gt_graph_block returns the name of a parameter's block, of which
- * *length bytes count. */
+ * blocks after the block of a parameter: 0 for the last block, the head. gt_graph_block returns the name of a parameter's block, and
+ * its length in *length. */
 int gt_graph_depth(const struct gt_graph *g, int param);
 const char *gt_graph_block(const struct gt_graph *g, int param, int *length);
 
@@ -294,12 +293,12 @@ enum gt_code gt_graph_group(struct gt_graph *g, const struct gt_node *n, const c
  * first node writes it and the others add to it; gt_value.producer is the last node. */
 enum gt_code gt_graph_grad(struct gt_graph *g, struct gt_node *n, gt_vid param, struct gt_err *err);
 /* init.c: returns how many generator outputs PyTorch uses for n values of type t: 64-bit outputs for f64, else 32-bit outputs. After an odd
- * n < 16 of normal values PyTorch also keeps one value for the next such tensor; it is not counted. */
+ * number n < 16 of normal values, PyTorch also keeps one value for the next such tensor; that value is not counted. */
 int64_t gt_init_torch_draws(struct gt_init d, enum gt_dtype t, int64_t n);
 bool gt_graph_learns(const struct gt_graph *g, gt_vid param); /* whether param is a parameter, or its work copy, that is
                                                                  present (not -1) and not frozen */
-bool gt_graph_borrows(const struct gt_graph *g, const struct gt_node *n, gt_vid param); /* whether param, a parameter or its work copy, is
-                                                                                          the weight of another layer than n's */
+bool gt_graph_borrows(const struct gt_graph *g, const struct gt_node *n, gt_vid param); /* whether param (a parameter or its work copy) is
+                                                                                           owned by another layer than n's */
 /* Returns whether node i, which makes gradient v, adds to v, because an earlier node makes v too. */
 bool gt_graph_grad_adds(const struct gt_graph *g, int i, gt_vid v);
 void gt_node_input(struct gt_node *n, gt_vid v); /* appends an input to n; v = -1: the input is absent */

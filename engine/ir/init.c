@@ -47,7 +47,7 @@ int64_t gt_init_torch_draws(struct gt_init d, enum gt_dtype t, int64_t n)
 		return 0;
 	if (d.kind == GT_INIT_UNIFORM)
 		return n;
-	if (n < 16) /* values come in pairs, each pair from two 64-bit draws */
+	if (n < 16) /* values are drawn in pairs, each from two 64-bit draws */
 		return (n + 1) / 2 * (t == GT_F64 ? 2 : 4);
 	return n + (n % 16 ? 16 : 0);
 }
@@ -58,8 +58,8 @@ static void skip_torch_draws(struct gt_mt19937 *m, enum gt_dtype t, int64_t n)
 		t == GT_F64 ? gt_mt19937_u64(m) : gt_mt19937_u32(m);
 }
 
-/* Draws the values of p as PyTorch does. torch.nn.MultiheadAttention draws the parameters of its output projection before those of its
- * input projection: in_proj_weight skips these draws, and out_proj.weight uses them. */
+/* Draws the values of p as PyTorch does. torch.nn.MultiheadAttention draws the parameters of its output projection before the input
+ * projection: in_proj_weight skips these draws, and out_proj.weight uses them. */
 static void draw_as_torch(struct gt_init_stream *s, const struct gt_param *p, struct gt_init d, void *out, int64_t n)
 {
 	struct gt_mt19937 *m = &s->torch;
@@ -81,7 +81,7 @@ static void draw_as_torch(struct gt_init_stream *s, const struct gt_param *p, st
 	}
 }
 
-/* Makes four draws from [0, 1) or, by the Box-Muller method, from N(0, 1). */
+/* Draws four values from [0, 1) or, by the Box-Muller method, from N(0, 1). */
 static void draw_four(uint64_t key, int64_t block, bool normal, double *v)
 {
 	struct gt_philox r = gt_rng_draw(key, (uint32_t)block, (uint32_t)(block >> 32), 0, 0);
@@ -110,7 +110,7 @@ static void fill_dirac(const struct gt_param *p, void *out)
 		put_value(p, out, (i * d[1] + i) * area + d[2] / 2 * d[3] + d[3] / 2, 1);
 }
 
-/* Scales the values to the standard deviation init_std. The deviation is unbiased, as in torch.std. */
+/* Scales the values to the standard deviation init_std, which is unbiased as in torch.std. */
 static void scale_to_std(const struct gt_param *p, void *out, int64_t n)
 {
 	double mean = 0, sum = 0;

@@ -13,8 +13,8 @@ static bool is_same_block(const char *a, const char *b)
 	return n == first_part_len(b) && !strncmp(a, b, n);
 }
 
-/* Returns whether parameter i begins a block: parameter i - 1 has another first part of its layer's name, and the parameters with this
- * part, from i on, do not all belong to normalisations. */
+/* Returns whether parameter i begins a block: the first part of its layer's name differs from that of parameter i - 1, and of the
+ * parameters from i on with this part, not all belong to normalisations. */
 static bool begins_block(const struct gt_graph *g, int i)
 {
 	const char *layer = g->params[i].layer;

@@ -1,4 +1,4 @@
-/* Operations: one const row for each. A row has everything that the engine must know of an operation, so no code outside the backends
+/* Operations: one const row for each. A row has all properties of an operation that the engine needs, so no code outside the backends
  * switches over operations. The rows are in ops_*.c. The rows with GT_OPF_LAYER are the layer types of the config, and their attributes are
  * the layers' keys.
  *
@@ -23,7 +23,7 @@ enum gt_opflag {
 	GT_OPF_LOSS = 1 << 1,    /* is a loss of train.loss in the config */
 	GT_OPF_INPLACE = 1 << 2, /* an output may overwrite an input if no later node reads the input: gt_op.inplace */
 	GT_OPF_ALIAS = 1 << 3,   /* if alias() returns true, the output is the memory of the input with another description; no call is made */
-	GT_OPF_CHEAP = 1 << 4,   /* computing the output again costs about as much as reading the operands (plan/recompute.h) */
+	GT_OPF_CHEAP = 1 << 4,   /* recomputing the output costs about as much as reading the operands (plan/recompute.h) */
 	GT_OPF_ONCE = 1 << 5,    /* must not be recomputed, because it changes state or communicates with other ranks */
 	GT_OPF_TOKENS = 1 << 8,  /* a layer whose inputs may have rank 3: [batch, tokens, features] */
 	GT_OPF_CODES = 1 << 9,   /* a layer that has an input of integers (i32): codes, tokens or lengths */
@@ -56,7 +56,7 @@ struct gt_op {
 	size_t attr_size;       /* of a composite: bytes of its attribute struct; else 0 (gt_op_attr_size works for all) */
 	struct {
 		uint8_t out, in;
-	} inplace;              /* with GT_OPF_INPLACE: the output that may overwrite an input; both 0: the first ones */
+	} inplace;              /* with GT_OPF_INPLACE: the output that may overwrite an input; both 0: the first output and the first input */
 
 	/* Returns whether a layer with these attributes processes each token of an input [N, T, C] separately. Its node then gets the input as
 	 * a view [N * T, C]. NULL: never. */
@@ -86,8 +86,8 @@ struct gt_op {
 
 const struct gt_op *gt_op_get(enum gt_opcode code);     /* the first row of an opcode; never NULL for a valid opcode */
 const struct gt_op *gt_op_at(int i);                    /* every row, in the manual's order; NULL after the last one */
-const struct gt_op *gt_op_find_layer(const char *type); /* NULL: there is no such layer type */
-const struct gt_op *gt_op_find_loss(const char *type);  /* NULL: there is no such loss */
+const struct gt_op *gt_op_find_layer(const char *type); /* NULL: no layer type has this name */
+const struct gt_op *gt_op_find_loss(const char *type);  /* NULL: no loss has this name */
 const struct gt_op *gt_op_find_also(const char *word);  /* finds a layer type by gt_op.also, upper or lower case; NULL: none */
 const char *gt_op_name(const struct gt_op *op);
 size_t gt_op_attr_size(const struct gt_op *op);         /* bytes of the attribute struct; 0: it has none */

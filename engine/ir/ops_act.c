@@ -31,8 +31,8 @@ GT_ACTIVATIONS(GT_X)
 #undef GT_X
 
 static const struct gt_attr_def scale_attrs[] = {
-    GT_KEY(gt_attr_scale, "factor", factor, GT_ATTR_FLOAT, .def = GT_REQUIRED, .min = -1e6, .max = 1e6, .help = "factor by which x is "
-           "multiplied"),
+    GT_KEY(gt_attr_scale, "factor", factor, GT_ATTR_FLOAT, .def = GT_REQUIRED, .min = -1e6, .max = 1e6, .help = "factor by which the input "
+           "is multiplied"),
     GT_KEYS_END,
 };
 
@@ -85,13 +85,13 @@ static enum gt_code prelu_infer(struct gt_graph *g, struct gt_node *n, struct gt
 	const struct gt_attr_prelu *a = n->attr;
 	int64_t channels = gt_node_desc(g, n, "x")->dim[1];
 	if (a->num != 1 && a->num != channels)
-		return gt_fail(err, GT_ECONFIG, "num_parameters: expected 1 or the %lld channels of its input, got %lld", (long long)channels,
+		return gt_fail(err, GT_ECONFIG, "num_parameters: expected 1 or %lld, the channels of the input, got %lld", (long long)channels,
 		               (long long)a->num);
 	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_NORM, 1, &a->num, (struct gt_init){GT_INIT_CONST, 0.25}, 0, 0, err));
 	return gt_infer_same(g, n, err);
 }
 
-/* One node makes dx and dw. It makes dx even if dx is not wanted, because rarely only this weight is trained. */
+/* One node makes dx and dw. It makes dx even if dx is not needed, because it is rare that only this weight is trained. */
 static enum gt_code prelu_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;
@@ -128,22 +128,22 @@ const struct gt_op gt_ops_act[] = {
 	},
     GT_ACTIVATIONS(GT_X)
 #undef GT_X
-    UNARY(GT_OP_PRELU, "x, or w * x where x is negative, with a learned w, at first 0.25; decay_norm applies to w",
+    UNARY(GT_OP_PRELU, "x, or w * x if x is negative; w is learned and starts at 0.25; decay_norm applies to w",
           GT_OPF_INPLACE | GT_OPF_CHEAP, .also = "nn.PReLU", .attrs = prelu_attrs, .infer = prelu_infer, .gradient = prelu_gradient),
     {.code = GT_OP_PRELU_DX, .flags = GT_OPF_INPLACE},
     UNARY(GT_OP_SOFTMAX, "exp(x) / sum exp(x) over dimension 1", 0, .also = "nn.Softmax", .infer = gt_infer_same,
           .gradient = softmax_gradient, .flops = softmax_flops),
     UNARY(GT_OP_LOG_SOFTMAX, "logarithm of softmax, over dimension 1", 0, .also = "nn.LogSoftmax", .infer = gt_infer_same,
           .gradient = log_softmax_gradient, .flops = softmax_flops),
-    DROPOUT("dropout", "nn.Dropout", "in training, zeroes elements at random and scales the others by 1 / (1 - p)", dropout_attrs,
+    DROPOUT("dropout", "nn.Dropout", "in training, sets random elements to 0 and scales the other elements by 1 / (1 - p)", dropout_attrs,
             dropout_infer),
     DROPOUT("dropout2d", "nn.Dropout2d|channel_dropout|feature_dropout|spatial_dropout",
-            "in training, zeroes whole channels of a sample at random and scales the others by 1 / (1 - p)", dropout_attrs,
+            "in training, sets random channels of a sample to 0 and scales the other channels by 1 / (1 - p)", dropout_attrs,
             dropout2d_infer),
     DROPOUT("drop_path", "torchvision.ops.StochasticDepth|droppath|stochastic_depth|stochasticdepth",
-            "stochastic depth: in training, zeroes whole samples at random and scales the others by 1 / (1 - p); placed before the sum of "
-            "a residual block", drop_path_attrs, drop_path_infer),
-    UNARY(GT_OP_SCALE, "factor * x, with a constant factor, such as a temperature of the logits", GT_OPF_INPLACE | GT_OPF_TOKENS,
+            "stochastic depth: in training, sets random samples to 0 and scales the other samples by 1 / (1 - p); place it before the sum "
+            "of a residual block", drop_path_attrs, drop_path_infer),
+    UNARY(GT_OP_SCALE, "factor * x, where factor is a constant, such as a temperature for logits", GT_OPF_INPLACE | GT_OPF_TOKENS,
           .attrs = scale_attrs, .infer = gt_infer_same, .gradient = scale_gradient),
     {.code = GT_OP_SOFTMAX_DX, .flops = softmax_flops},
     {.code = GT_OP_LOG_SOFTMAX_DX, .flops = softmax_flops},

@@ -22,7 +22,7 @@ static enum gt_code positional_infer(struct gt_graph *g, struct gt_node *n, stru
 		return gt_infer_same(g, n, err);
 	}
 	if (a->kind == GT_POSITIONAL_LEARNED && a->max < x.dim[1])
-		return gt_fail(err, GT_ECONFIG, "max_len: expected at least the %lld tokens of its input, got %lld", (long long)x.dim[1],
+		return gt_fail(err, GT_ECONFIG, "max_len: expected at least %lld, the tokens of the input, got %lld", (long long)x.dim[1],
 		               (long long)a->max);
 	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_TABLE, 2, (int64_t[]){a->max, x.dim[2]}, (struct gt_init){GT_INIT_NORMAL, 1}, x.dim[2],
 	                      a->max, err));
@@ -42,10 +42,10 @@ static enum gt_code positional_gradient(GT_GRADIENT_ARGS)
 
 static const struct gt_attr_def positional_attrs[] = {
     GT_KEY(gt_attr_positional, "kind", kind, GT_ATTR_ENUM, .def = 0, .max = 2, .values = "learned|sinusoidal|same",
-           .help = "learned: a row of a table for each position; sinusoidal: sines and cosines (Vaswani et al., 2017); same: the first row "
-                   "of a table for all positions, like the token types of BERT with a single text"),
+           .help = "learned: each position has its row of a learned table; sinusoidal: sines and cosines (Vaswani et al., 2017); same: all "
+                   "positions use the first row of the table, like BERT's token types for a single text"),
     GT_KEY(gt_attr_positional, "max_len", max, GT_ATTR_INT, .def = 512, .min = 1, .max = GT_MAX_FEATURES,
-           .help = "rows of the table of the kinds learned and same"),
+           .help = "rows of the table, for the kinds learned and same"),
     GT_KEYS_END,
 };
 
@@ -59,7 +59,7 @@ static enum gt_code token_infer(struct gt_graph *g, struct gt_node *n, struct gt
 	return gt_infer_same(g, n, err);
 }
 
-/* Zeros of the shape of x, whatever x is: no gradient goes back to x. */
+/* For a node whose output is zeros with the shape of x: x gets no gradient. */
 static enum gt_code no_gradient(GT_GRADIENT_ARGS)
 {
 	(void)g, (void)n, (void)dy, (void)want, (void)dx, (void)err;
@@ -119,7 +119,7 @@ static double pool_flops(const struct gt_graph *g, const struct gt_node *n)
 
 static const struct gt_attr_def pool_attrs[] = {
     GT_KEY(gt_attr_pool_tokens, "mode", mode, GT_ATTR_ENUM, .def = 0, .max = 3, .values = "mean|max|first|last",
-           .help = "mean or maximum of the tokens within the length, or the first or the last one of them"),
+           .help = "mean, maximum, first or last of the tokens within the sample's length"),
     GT_KEYS_END,
 };
 
@@ -156,8 +156,9 @@ static enum gt_code attention_gradient(GT_GRADIENT_ARGS)
 static double attention_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_attention *a = n->attr;
-	const struct gt_tdesc *y = gt_node_desc(g, n, n->backward ? "dy" : "y");
-	return (n->backward ? 10.0 : 4.0) / (a->causal ? 2 : 1) * (double)gt_tdesc_count(y) * (double)y->dim[1];
+	bool gradient = n->op->code == GT_OP_ATTENTION_DX;
+	const struct gt_tdesc *y = gt_node_desc(g, n, gradient ? "dy" : "y");
+	return (gradient ? 10.0 : 4.0) / (a->causal ? 2 : 1) * (double)gt_tdesc_count(y) * (double)y->dim[1];
 }
 
 static enum gt_code attention_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
@@ -171,7 +172,7 @@ static enum gt_code attention_expand(struct gt_graph *g, const struct gt_layer_s
 	GT_TRY(expect_tokens(g, &look, err));
 	if (c % a->heads || c / a->heads > 256)
 		return gt_fail(err, GT_ECONFIG,
-		               "num_heads: expected a divisor of the %lld features of its input with at most 256 features a head, got %lld",
+		               "num_heads: expected a divisor of %lld, the features of the input, with at most 256 features per head, got %lld",
 		               (long long)c, (long long)a->heads);
 	struct gt_attr_linear lin = {.out = 3 * c, .bias = a->bias};
 	gt_vid core[2] = {-1, nin > 1 ? in[1] : -1}, v;
@@ -188,17 +189,17 @@ static enum gt_code attention_expand(struct gt_graph *g, const struct gt_layer_s
 
 static const struct gt_attr_def attention_attrs[] = {
     GT_KEY(gt_attr_attention, "num_heads", heads, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES,
-           .help = "number of heads, which must divide the features"),
-    GT_KEY(gt_attr_attention, "bias", bias, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "biases of both projections, at first 0"),
+           .help = "number of heads; it must divide the number of features"),
+    GT_KEY(gt_attr_attention, "bias", bias, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "add biases in both projections; they start at 0"),
     GT_KEY(gt_attr_attention, "causal", causal, GT_ATTR_BOOL, .def = 0, .max = 1,
-           .help = "a token attends to itself and to earlier ones only"),
+           .help = "a token attends only to itself and to earlier tokens"),
     GT_KEYS_END,
 };
 
 const struct gt_op gt_ops_attention[] = {
     {
         .code = GT_OP_POSITIONAL,
-        .help = "adds a vector for each position to [batch, tokens, features]",
+        .help = "adds a position vector to each token of [batch, tokens, features]",
         .also = "positional_encoding|position|pos_embed",
         .flags = GT_OPF_LAYER | GT_OPF_TOKENS,
         .min_in = 1,
@@ -210,7 +211,7 @@ const struct gt_op gt_ops_attention[] = {
     {
         .code = GT_OP_COUNT,
         .name = "class_token",
-        .help = "puts a learned token, at first 0, before the tokens of [batch, tokens, features], as vision transformers do",
+        .help = "inserts a learned token, which starts at 0, before the tokens of [batch, tokens, features], as vision transformers do",
         .also = "cls_token|cls",
         .flags = GT_OPF_LAYER | GT_OPF_TOKENS,
         .min_in = 1,
@@ -220,8 +221,8 @@ const struct gt_op gt_ops_attention[] = {
     {
         .code = GT_OP_COUNT,
         .name = "attention",
-        .help = "multi-head attention of a sequence to itself (torch.nn.MultiheadAttention); a second input gives the lengths: tokens "
-                "beyond them are not attended to",
+        .help = "multi-head self-attention (torch.nn.MultiheadAttention); a second input gives the length of each sample: tokens beyond it "
+                "are masked",
         .also = "nn.MultiheadAttention|multiheadattention|mha|self_attention",
         .flags = GT_OPF_LAYER | GT_OPF_TOKENS | GT_OPF_CODES,
         .min_in = 1,
@@ -232,7 +233,7 @@ const struct gt_op gt_ops_attention[] = {
     },
     {
         .code = GT_OP_POOL_TOKENS,
-        .help = "[batch, tokens, features] to [batch, features]; a second input gives the lengths",
+        .help = "pools [batch, tokens, features] to [batch, features]; a second input gives the length of each sample",
         .also = "pooltokens|mean_pool|global_pool",
         .flags = GT_OPF_LAYER | GT_OPF_TOKENS | GT_OPF_CODES,
         .min_in = 1,

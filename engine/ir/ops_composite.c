@@ -33,8 +33,8 @@ static enum gt_code shortcut_expand(struct gt_graph *g, const struct gt_layer_sp
 
 static const struct gt_attr_def shortcut_attrs[] = {
     GT_KEY(attr_shortcut, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output channels"),
-    GT_KEY(attr_shortcut, "stride", stride, GT_ATTR_INT, .def = 1, .min = 1, .max = 65536, .help = "stride, the same as that of the "
-           "block's main branch"),
+    GT_KEY(attr_shortcut, "stride", stride, GT_ATTR_INT, .def = 1, .min = 1, .max = 65536, .help = "stride; it must equal the stride of "
+           "the block's main branch"),
     GT_KEYS_END,
 };
 
@@ -42,7 +42,7 @@ const struct gt_op gt_ops_composite[] = {
     {
         .code = GT_OP_COUNT,
         .name = "shortcut",
-        .help = "residual branch: its input, or a 1x1 convolution and batchnorm2d (<name>.0, <name>.1) if channels or stride differ",
+        .help = "residual shortcut: its input, or a 1x1 convolution and batchnorm2d (<name>.0, <name>.1) if channels or stride differ",
         .flags = GT_OPF_LAYER,
         .min_in = 1,
         .max_in = 1,

@@ -10,7 +10,7 @@ static enum gt_code conv_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 	int64_t y[4] = {x.dim[0], a->out};
 	gt_vid out;
 	if (x.dim[1] % a->groups || a->out % a->groups)
-		return gt_fail(err, GT_ECONFIG, "expected input channels and out to be multiples of groups = %lld, got %lld and %lld",
+		return gt_fail(err, GT_ECONFIG, "expected input and output channels (out) to be multiples of groups = %lld, got %lld and %lld",
 		               (long long)a->groups, (long long)x.dim[1], (long long)a->out);
 	for (int i = 0; i < 2; i++) {
 		y[2 + i] = gt_window_out(x.dim[2 + i], a->kernel[i], a->stride[i], a->padding[i], a->dilation[i], false);
@@ -21,15 +21,15 @@ static enum gt_code conv_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 	}
 	int init = g->spec ? g->spec->init : -1;
 	if ((init == GT_INIT_DIRAC || init == GT_INIT_WHITENING) && a->groups != 1)
-		return gt_fail(err, GT_ECONFIG, "init: expected groups = 1 beside \"%s\", got %lld", init == GT_INIT_DIRAC ? "dirac" : "whitening",
+		return gt_fail(err, GT_ECONFIG, "init: expected groups = 1 with \"%s\", got %lld", init == GT_INIT_DIRAC ? "dirac" : "whitening",
 		               (long long)a->groups);
 	if (init == GT_INIT_WHITENING) {
 		int64_t patch = x.dim[1] * a->kernel[0] * a->kernel[1];
 		if (g->values[gt_node_operand(n, "x")].kind != GT_V_INPUT || a->dilation[0] != 1 || a->dilation[1] != 1)
-			return gt_fail(err, GT_ECONFIG, "init: expected a convolution of the model's input without dilation beside \"whitening\"");
+			return gt_fail(err, GT_ECONFIG, "init: expected a convolution of the model's input without dilation for \"whitening\"");
 		if (a->out % 2 || a->out / 2 > patch || patch > 1024)
 			return gt_fail(err, GT_ECONFIG,
-			               "init: expected an even number of filters, at most 2 * %lld (and no patch of more than 1024 values), got %lld",
+			               "init: expected an even number of filters, at most 2 * %lld, and patches of at most 1024 values, got %lld",
 			               (long long)patch, (long long)a->out);
 	}
 	int64_t w[4] = {a->out, x.dim[1] / a->groups, a->kernel[0], a->kernel[1]}, area = w[2] * w[3];
@@ -76,8 +76,8 @@ static const struct gt_attr_def conv_attrs[] = {
     GT_KEY(gt_attr_conv2d, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output channels"),
     GT_KEY(gt_attr_conv2d, "kernel", kernel, GT_ATTR_INT2, .def = GT_REQUIRED, .min = 1, .max = CELLS,
            .help = "height and width of the filters"),
-    GT_KEY(gt_attr_conv2d, "stride", stride, GT_ATTR_INT2, .def = 1, .min = 1, .max = CELLS, .help = "step between positions of a filter"),
-    GT_KEY(gt_attr_conv2d, "padding", padding, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS, .help = "zeros added on both sides"),
+    GT_KEY(gt_attr_conv2d, "stride", stride, GT_ATTR_INT2, .def = 1, .min = 1, .max = CELLS, .help = "step between filter positions"),
+    GT_KEY(gt_attr_conv2d, "padding", padding, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS, .help = "zeros added on each side"),
     GT_KEY(gt_attr_conv2d, "dilation", dilation, GT_ATTR_INT2, .def = 1, .min = 1, .max = CELLS, .help = "distance between the elements "
            "of a filter"),
     GT_KEY(gt_attr_conv2d, "groups", groups, GT_ATTR_INT, .def = 1, .min = 1, .max = GT_MAX_FEATURES,
@@ -93,7 +93,7 @@ struct attr_layer_scale {
 	double value; /* initial value of all factors */
 };
 
-/* A depthwise convolution of 1x1 pixels whose filters begin with one value. */
+/* A depthwise 1x1 convolution whose filters all begin with the same value. */
 static enum gt_code factors_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct attr_layer_scale *a = g->spec->attr;

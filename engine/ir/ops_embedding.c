@@ -1,5 +1,5 @@
 /* Tables of learned rows that integers select: embedding, embeddings (one table for each column) and embedding_bag (torch.nn.Embedding,
- * EmbeddingBag). A table is f32 in every precision, and has no 16-bit copy: the rows that a batch reads are rounded as they are read. */
+ * EmbeddingBag). A table is f32 in every precision, and has no 16-bit copy: rows are rounded when a batch reads them. */
 #include "ir/rows.h"
 #include <string.h>
 
@@ -22,11 +22,11 @@ static enum gt_code table_rows(const struct gt_graph *g, gt_vid v, int64_t colum
 	*rows = given ? given : known;
 	if (!*rows)
 		return gt_fail(err, GT_ECONFIG,
-		               "num_embeddings: expected the number of different integers of the input \"%s\", which the data does not say",
+		               "num_embeddings: expected the number of different integers in the input \"%s\", because the data does not give it",
 		               g->values[v].name);
 	if (*rows < known)
 		return gt_fail(err, GT_ECONFIG,
-		               "num_embeddings: expected at least %lld, the number of different integers of the input \"%s\", got %lld",
+		               "num_embeddings: expected at least %lld, the number of different integers in the input \"%s\", got %lld",
 		               (long long)known, g->values[v].name, (long long)given);
 	return GT_OK;
 }
@@ -36,11 +36,11 @@ static enum gt_code table_param(struct gt_graph *g, struct gt_node *n, struct gt
 	struct gt_attr_embedding *a = n->attr;
 	GT_TRY(table_rows(g, gt_node_operand(n, "tokens"), a->column, a->num, &a->num, err));
 	if (a->padding >= a->num)
-		return gt_fail(err, GT_ECONFIG, "padding_idx: expected a number below num_embeddings (%lld), got %lld", (long long)a->num,
+		return gt_fail(err, GT_ECONFIG, "padding_idx: expected an index below num_embeddings (%lld), got %lld", (long long)a->num,
 		               (long long)a->padding);
 	GT_TRY(gt_graph_param(g, n, "weight", GT_PARAM_TABLE, 2, (int64_t[]){a->num, a->dim}, (struct gt_init){GT_INIT_NORMAL, 1},
 	                      a->dim, a->num, err));
-	if (!g->spec || !g->spec->tie) /* the owner of a tied table decides its initial values */
+	if (!g->spec || !g->spec->tie) /* the owner of a tied table determines its initial values */
 		g->params[g->nparams - 1].zero_row = a->padding;
 	return GT_OK;
 }
@@ -89,14 +89,14 @@ static enum gt_code embedding_expand(struct gt_graph *g, const struct gt_layer_s
 
 #define NUM                                                                                                                                \
 	GT_KEY(gt_attr_embedding, "num_embeddings", num, GT_ATTR_INT, .def = 0, .min = 0, .max = INT32_MAX - 1,                                \
-	       .help = "number of rows of the table; 0: the number of different integers of the input, from the data")
+	       .help = "number of rows in the table; 0: the number of different integers in the input, from the data")
 #define DIM                                                                                                                                \
 	GT_KEY(gt_attr_embedding, "embedding_dim", dim, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES,                     \
-	       .help = "features of a row")
+	       .help = "features per row")
 #define PADDING(text)                                                                                                                      \
 	GT_KEY(gt_attr_embedding, "padding_idx", padding, GT_ATTR_INT, .def = -1, .min = -1, .max = INT32_MAX - 1, .help = text)
 static const struct gt_attr_def embedding_attrs[] = {
-    NUM, DIM, PADDING("a row that starts at 0 and does not learn; -1: none"),
+    NUM, DIM, PADDING("index of a row that starts at 0 and is not trained; -1: no row"),
     GT_KEYS_END,
 };
 
@@ -139,7 +139,7 @@ static enum gt_code embeddings_expand(struct gt_graph *g, const struct gt_layer_
 	GT_TRY(gt_expect_integers(g, &look, 0, 2, "codes of [batch, columns]", err));
 	int64_t columns = t.dim[1];
 	if ((a->num.n && a->num.n != columns) || (a->dim.n > 1 && a->dim.n != columns))
-		return gt_fail(err, GT_ECONFIG, "%s: expected %lld numbers, one for each column of its input, got %d",
+		return gt_fail(err, GT_ECONFIG, "%s: expected %lld values, one for each column of the input, got %d",
 		               a->num.n && a->num.n != columns ? "num_embeddings" : "embedding_dim", (long long)columns,
 		               a->num.n && a->num.n != columns ? a->num.n : a->dim.n);
 	GT_NEW(v, g->arena, columns, err);
@@ -156,9 +156,9 @@ static enum gt_code embeddings_expand(struct gt_graph *g, const struct gt_layer_
 
 static const struct gt_attr_def embeddings_attrs[] = {
     GT_KEY(attr_embeddings, "num_embeddings", num, GT_ATTR_INTS, .def = 0, .min = 0, .max = INT32_MAX - 1,
-           .help = "rows of the table of each column; []: the numbers of different codes, from the data"),
+           .help = "number of rows in the table of each column; []: the number of different codes in the column"),
     GT_KEY(attr_embeddings, "embedding_dim", dim, GT_ATTR_INTS, .def = 0, .min = 0, .max = GT_MAX_FEATURES,
-           .help = "features of each column, or one number for all; []: min(600, round(1.6 n^0.56)) for a column of n codes"),
+           .help = "features for each column, or one value for all columns; []: min(600, round(1.6 n^0.56)) for a column of n codes"),
     GT_KEYS_END,
 };
 
@@ -186,7 +186,7 @@ enum gt_code gt_expect_lengths(struct gt_graph *g, struct gt_node *n, int input,
 	}
 	GT_TRY(gt_expect_integers(g, n, input, 1, "the lengths of the samples, integers of [batch], as the second input", err));
 	if (g->extended && gt_graph_desc(g, gt_node_first_input(n))->dtype != GT_I32)
-		return gt_fail(err, GT_ECONFIG, "expected no lengths behind a class_token, which the lengths of the samples do not count");
+		return gt_fail(err, GT_ECONFIG, "expected no lengths after a class_token: the lengths of the samples do not include this token");
 	if (gt_graph_desc(g, n->in[input])->dim[0] == gt_graph_desc(g, gt_node_first_input(n))->dim[0])
 		return GT_OK;
 	return gt_fail(err, GT_ECONFIG, "in: expected a length for each sample");
@@ -227,9 +227,9 @@ static double table_dw_flops(const struct gt_graph *g, const struct gt_node *n)
 }
 
 static const struct gt_attr_def bag_attrs[] = {
-    NUM, DIM, PADDING("a token that does not count, whose row starts at 0; -1: none"),
+    NUM, DIM, PADDING("index of a token that is ignored and whose row starts at 0; -1: no token"),
     GT_KEY(gt_attr_embedding, "mode", mode, GT_ATTR_ENUM, .def = 0, .max = 2, .values = "mean|sum|max",
-           .help = "how the rows of the tokens of a sample are combined"),
+           .help = "how the rows of a sample's tokens are combined"),
     GT_KEYS_END,
 };
 
@@ -249,7 +249,7 @@ const struct gt_op gt_ops_embedding[] = {
     {
         .code = GT_OP_COUNT,
         .name = "embeddings",
-        .help = "a table for each column of codes: the rows of a sample's codes, joined ([batch, columns] to [batch, features])",
+        .help = "a table for each column of codes; concatenates the rows of a sample's codes ([batch, columns] to [batch, features])",
         .also = "entity_embedding|categorical_embedding",
         .flags = GT_OPF_LAYER | GT_OPF_CODES,
         .min_in = 1,
@@ -260,7 +260,7 @@ const struct gt_op gt_ops_embedding[] = {
     },
     {
         .code = GT_OP_EMBEDDING_BAG,
-        .help = "the mean, sum or maximum of the rows of a sample's tokens (torch.nn.EmbeddingBag); a second input gives the lengths",
+        .help = "mean, sum or maximum of the rows of a sample's tokens (torch.nn.EmbeddingBag); a second input gives each sample's length",
         .also = "nn.EmbeddingBag|embeddingbag|bag",
         .flags = GT_OPF_LAYER | GT_OPF_CODES,
         .min_in = 1,

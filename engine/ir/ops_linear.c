@@ -17,7 +17,7 @@ static enum gt_code linear_infer(struct gt_graph *g, struct gt_node *n, struct g
 	return gt_graph_output(g, n, NULL, &d, &y, err);
 }
 
-/* The dot products of a token depend on no other token. */
+/* The dot products of a token do not depend on other tokens. */
 static bool linear_per_token(const void *attr)
 {
 	(void)attr;

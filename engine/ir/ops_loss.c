@@ -11,10 +11,10 @@ static enum gt_code loss_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 	char buf[96];
 	if (x.rank != 2)
 		return gt_fail(err, GT_ECONFIG,
-		               "expected the model's output to be [batch, classes], got %s: put a layer of type \"flatten\" at its end",
+		               "expected the model's output to be [batch, classes], got %s: put a layer of type \"flatten\" at the model's end",
 		               gt_tdesc_text(&x, buf, sizeof buf));
 	if (a->nweights && a->nweights != x.dim[1])
-		return gt_fail(err, GT_ECONFIG, "%s: expected %lld numbers, one for each output of the model, got %lld",
+		return gt_fail(err, GT_ECONFIG, "%s: expected %lld values, one for each output of the model, got %lld",
 		               gt_loss_row(n->op->code)->weight == GT_WEIGHT_BY_CLASS ? "train.class_weights" : "train.pos_weight",
 		               (long long)x.dim[1],
 		               (long long)a->nweights);
@@ -27,7 +27,7 @@ static enum gt_code loss_infer(struct gt_graph *g, struct gt_node *n, struct gt_
 enum gt_code gt_loss_target(const struct gt_loss_spec *loss, int64_t samples, int64_t outputs, struct gt_tdesc *out, struct gt_err *err)
 {
 	if (loss->dense && gt_loss_row(loss->op->code)->labels_only)
-		return gt_fail(err, GT_ECONFIG, "this loss takes class labels, and the data has numbers as targets; \"cross_entropy\" takes both");
+		return gt_fail(err, GT_ECONFIG, "this loss takes class labels, but the targets are real numbers; \"cross_entropy\" takes both");
 	*out = loss->dense ? gt_tdesc_make(GT_F32, 2, (int64_t[]){samples, outputs}, false) : gt_tdesc_make(GT_I32, 1, &samples, false);
 	return GT_OK;
 }

@@ -42,8 +42,8 @@ static enum gt_code find_frozen_stats_group(struct gt_graph *g, const struct gt_
 	}
 	if (weight != bias)
 		return gt_fail(err, GT_ECONFIG,
-		               "train.groups[%d].frozen_stats: expected a match of both %s.weight and %s.bias or of neither, got %s.%s only: add "
-		               "the other one to match",
+		               "train.groups[%d].frozen_stats: expected match to name both %s.weight and %s.bias or neither of them, got only "
+		               "%s.%s: add the other name",
 		               with_weight ? weight : bias, n->name, n->name, n->name, with_weight ? "weight" : "bias");
 	if (!track)
 		return gt_fail(err, GT_ECONFIG,
@@ -58,7 +58,7 @@ static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	struct gt_attr_norm *a = n->attr;
 	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	int64_t channels = x.dim[1];
-	int still; /* the group that freezes the running statistics; -1: none */
+	int still; /* group that freezes the running statistics; -1: none */
 	GT_TRY(find_frozen_stats_group(g, n, a->track, &still, err));
 	a->train = (g->train && still < 0) || !a->track;
 	/* The variance of a single value is 0, so the result would be meaningless. */
@@ -104,8 +104,8 @@ static enum gt_code layernorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	return norm_outputs(g, n, 1, x.dim, err);
 }
 
-/* The operation normalises over all dimensions but the first. If the layer normalises over fewer, the dimensions before these are merged
- * into the batch; an image is flattened first and unflattened afterwards, because NHWC has another order of elements. */
+/* The operation normalises over all dimensions but the first. If the layer normalises over fewer dimensions, the dimensions before these
+ * are merged into the batch. An image is first flattened and later unflattened, because NHWC has another order of elements. */
 static enum gt_code layernorm_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
                                      struct gt_err *err)
 {
@@ -115,7 +115,7 @@ static enum gt_code layernorm_expand(struct gt_graph *g, const struct gt_layer_s
 	int64_t dim[GT_MAX_RANK] = {1};
 	char buf[96];
 	if (first < 1)
-		return gt_fail(err, GT_ECONFIG, "dims: expected at most %d, all dimensions of its input %s but the batch, got %d", x.rank - 1,
+		return gt_fail(err, GT_ECONFIG, "dims: expected at most %d (all dimensions of the input %s except the batch), got %d", x.rank - 1,
 		               gt_tdesc_text(&x, buf, sizeof buf), dims);
 	if (first == 1)
 		return gt_graph_apply(g, s->op, s->name, s->attr, nin, in, y, err);
@@ -146,7 +146,7 @@ static enum gt_code groupnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	const struct gt_attr_norm *a = n->attr;
 	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	if (x.dim[1] % a->groups)
-		return gt_fail(err, GT_ECONFIG, "num_groups: expected a divisor of the %lld channels of its input, got %lld", (long long)x.dim[1],
+		return gt_fail(err, GT_ECONFIG, "num_groups: expected a divisor of %lld, the channels of the input, got %lld", (long long)x.dim[1],
 		               (long long)a->groups);
 	GT_TRY(affine_params(g, n, a->affine, 1, x.dim + 1, err));
 	return norm_outputs(g, n, 2, (int64_t[]){x.dim[0], a->groups}, err);
@@ -233,28 +233,28 @@ static double batchnorm_sums_flops(const struct gt_graph *g, const struct gt_nod
 	return norm_dx_flops(g, n) / 2;
 }
 
-#define EPS GT_KEY(gt_attr_norm, "eps", eps, GT_ATTR_FLOAT, .def = 1e-5, .min = 0, .max = 1, .help = "number added to the variance")
+#define EPS GT_KEY(gt_attr_norm, "eps", eps, GT_ATTR_FLOAT, .def = 1e-5, .min = 0, .max = 1, .help = "value added to the variance")
 #define AFFINE GT_KEY(gt_attr_norm, "affine", affine, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "learn a scale and a shift")
 static const struct gt_attr_def batchnorm_attrs[] = {
     EPS,
     GT_KEY(gt_attr_norm, "momentum", momentum, GT_ATTR_FLOAT, .def = 0.1, .min = 0, .max = 1,
-           .help = "weight of a batch in the running statistics, as in PyTorch"),
+           .help = "weight of the newest batch in the running statistics, as in PyTorch"),
     AFFINE,
     GT_KEY(gt_attr_norm, "track_running_stats", track, GT_ATTR_BOOL, .def = 1, .max = 1,
-           .help = "keep running statistics for evaluation; false: an evaluation uses the statistics of its batch"),
+           .help = "keep running statistics for evaluation; false: an evaluation uses the statistics of each batch"),
     GT_KEYS_END,
 };
 static const struct gt_attr_def layernorm_attrs[] = {
     EPS,
     AFFINE,
     GT_KEY(gt_attr_norm, "dims", dims, GT_ATTR_INT, .def = 0, .min = 0, .max = 3,
-           .help = "number of last dimensions over which it normalises, never the batch dimension; 0: the features of each token of "
-                   "[batch, tokens, features], and all dimensions but the batch of other inputs"),
+           .help = "number of last dimensions that are normalised together, never the batch dimension; 0: the features of each token of "
+                   "[batch, tokens, features]; for other inputs all dimensions except the batch"),
     GT_KEYS_END,
 };
 static const struct gt_attr_def groupnorm_attrs[] = {
     GT_KEY(gt_attr_norm, "num_groups", groups, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES,
-           .help = "number of groups, which must divide the channels; as many as channels: torch.nn.InstanceNorm2d"),
+           .help = "number of groups; it must divide the number of channels; one group per channel is torch.nn.InstanceNorm2d"),
     EPS,
     AFFINE,
     GT_KEYS_END,

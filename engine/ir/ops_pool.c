@@ -16,7 +16,7 @@ static enum gt_code pool_shape(struct gt_graph *g, struct gt_node *n, struct gt_
 		y->dim[2 + i] = gt_window_out(in, a->kernel[i], a->stride[i], a->padding[i], 1, a->ceil_mode);
 		if (y->dim[2 + i] < 1)
 			return gt_fail(err, GT_ECONFIG,
-			               "expected an input whose %s with padding is at least that of the window, %lld; got %lld + 2 * %lld",
+			               "expected an input whose %s including padding is at least %lld, the size of the window, got %lld + 2 * %lld",
 			               i ? "width" : "height", (long long)a->kernel[i], (long long)in, (long long)a->padding[i]);
 	}
 	return GT_OK;
@@ -102,11 +102,11 @@ static enum gt_code adaptive_avg_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_ADAPTIVE_AVGPOOL2D_DX, -1);
 }
 
-/* Counts one comparison or addition for each element of each window. In the backward pass each element of dy has one window. */
+/* Counts one comparison or addition for each element of each window. In the backward pass each element of dy belongs to one window. */
 static double pool_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_pool2d *a = n->attr;
-	return (double)gt_tdesc_count(gt_node_desc(g, n, n->backward ? "dy" : "y")) * (double)(a->kernel[0] * a->kernel[1]);
+	return (double)gt_tdesc_count(gt_node_desc(g, n, n->op->code == GT_OP_AVGPOOL2D_DX ? "dy" : "y")) * (double)(a->kernel[0] * a->kernel[1]);
 }
 
 static double maxpool_dx_flops(const struct gt_graph *g, const struct gt_node *n)
@@ -125,7 +125,7 @@ static double adaptive_flops(const struct gt_graph *g, const struct gt_node *n)
 	GT_KEY(gt_attr_pool2d, "kernel", kernel, GT_ATTR_INT2, .def = GT_REQUIRED, .min = 1, .max = CELLS,                                     \
 	       .help = "height and width of a window"),                                                                                        \
 	    GT_KEY(gt_attr_pool2d, "stride", stride, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS,                                           \
-	           .help = "step between windows; 0: the kernel"),                                                                             \
+	           .help = "step between windows; 0: kernel size"),                                                                           \
 	    GT_KEY(gt_attr_pool2d, "padding", padding, GT_ATTR_INT2, .def = 0, .min = 0, .max = CELLS,                                         \
 	           .help = "padding on both sides, at most half of the kernel"),                                                           \
 	    GT_KEY(gt_attr_pool2d, "ceil_mode", ceil_mode, GT_ATTR_BOOL, .def = 0, .max = 1,                                                   \
@@ -134,7 +134,7 @@ static double adaptive_flops(const struct gt_graph *g, const struct gt_node *n)
 static const struct gt_attr_def maxpool_attrs[] = {POOL_KEYS, GT_KEYS_END};
 static const struct gt_attr_def avgpool_attrs[] = {
     POOL_KEYS,
-    GT_KEY(gt_attr_pool2d, "count_include_pad", count_include_pad, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "count padding in the mean"),
+    GT_KEY(gt_attr_pool2d, "count_include_pad", count_include_pad, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "include padding in the mean"),
     GT_KEYS_END,
 };
 static const struct gt_attr_def adaptive_attrs[] = {

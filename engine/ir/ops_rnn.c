@@ -84,7 +84,8 @@ static enum gt_code gru_gradient(GT_GRADIENT_ARGS)
 /* Counts the products with weight_hh and, for each gate, ten operations of its activation. */
 static double steps_flops(const struct gt_graph *g, const struct gt_node *n)
 {
-	const struct gt_tdesc *x = gt_node_desc(g, n, n->backward ? "dx" : "x"), *w = gt_node_desc(g, n, "w");
+	bool gradient = n->op->code == GT_OP_LSTM_STEPS_DX || n->op->code == GT_OP_GRU_STEPS_DX;
+	const struct gt_tdesc *x = gt_node_desc(g, n, gradient ? "dx" : "x"), *w = gt_node_desc(g, n, "w");
 	return (double)gt_tdesc_count(x) * (2.0 * (double)w->dim[1] + 10.0);
 }
 
@@ -189,7 +190,7 @@ static enum gt_code rnn_expand(struct gt_graph *g, const struct kind *kind, cons
 	if (a->dropout > 0 && a->layers == 1)
 		return gt_fail(err, GT_ECONFIG,
 		               "dropout: expected num_layers of at least 2, because dropout is between layers, got 1: put a layer of type "
-		               "\"dropout\" after this one");
+		               "\"dropout\" after this layer");
 	GT_TRY(gt_graph_view(g, s->name, *in, 2, (int64_t[]){rows, dim[2]}, &v, err));
 	for (int layer = 0; layer < a->layers; layer++) {
 		for (int d = 0; d < directions; d++) {
@@ -222,15 +223,15 @@ static const struct gt_attr_def rnn_attrs[] = {
     GT_KEY(attr_rnn_layer, "hidden_size", hidden, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES / 4,
            .help = "features of the hidden state, and of the output in each direction"),
     GT_KEY(attr_rnn_layer, "num_layers", layers, GT_ATTR_INT, .def = 1, .min = 1, .max = 64,
-           .help = "number of layers, each of which reads the output of the one before"),
+           .help = "number of layers; each layer reads the output of the previous layer"),
     GT_KEY(attr_rnn_layer, "bidirectional", bidirectional, GT_ATTR_BOOL, .def = 0, .max = 1,
-           .help = "each layer also has a direction from the last token to the first, with weights of its own; the features of both are "
+           .help = "each layer also reads the tokens from last to first, with separate weights; the features of both directions are "
                    "concatenated"),
     GT_KEY(attr_rnn_layer, "dropout", dropout, GT_ATTR_FLOAT, .def = 0, .min = 0, .max = 1,
-           .help = "probability that, in training, an element of the output of a layer other than the last becomes 0"),
+           .help = "in training, probability that an element of a layer's output becomes 0; the last layer has no dropout"),
     GT_KEY(attr_rnn_layer, "output", output, GT_ATTR_ENUM, .def = OUTPUT_TOKENS, .max = 1, .values = "tokens|last",
-           .help = "tokens: the output of the last layer for each token; last: only its state after the last token and, backwards, after "
-                   "the first one (PyTorch's h_n), [batch, features]"),
+           .help = "tokens: the output of the last layer for each token; last: only the final state of the last layer in each direction "
+                   "(as in PyTorch's h_n), [batch, features]"),
     GT_KEY(attr_rnn_layer, "bias", bias, GT_ATTR_BOOL, .def = 1, .max = 1, .help = "add the learned biases bias_ih and bias_hh"),
     GT_KEYS_END,
 };
@@ -251,12 +252,12 @@ static const struct gt_attr_def rnn_attrs[] = {
 
 const struct gt_op gt_ops_rnn[] = {
     LAYER("lstm",
-          "long short-term memory over [batch, tokens, features] (torch.nn.LSTM, batch_first); a second input gives the lengths: tokens "
-          "beyond them are not read, and their outputs are 0",
+          "long short-term memory over [batch, tokens, features] (torch.nn.LSTM, batch_first); a second input gives the length of each "
+          "sample: tokens beyond it are not read, and their outputs are 0",
           "nn.LSTM|blstm|bilstm|rnn", lstm_expand),
     LAYER("gru", "gated recurrent units over [batch, tokens, features] (torch.nn.GRU, batch_first); inputs as for lstm", "nn.GRU|bigru",
           gru_expand),
-    /* A token's gates overwrite its part of x, and the gradient of this part overwrites the gates. */
+    /* The gates of a token overwrite its part of x, and the gradient of this part overwrites the gates. */
     {.code = GT_OP_LSTM_STEPS, .flags = GT_OPF_INPLACE, .inplace = {1, 0}, .infer = steps_infer, .gradient = lstm_gradient,
      .flops = steps_flops},
     {.code = GT_OP_GRU_STEPS, .flags = GT_OPF_INPLACE, .inplace = {1, 0}, .infer = steps_infer, .gradient = gru_gradient,

@@ -15,7 +15,7 @@ static enum gt_code flatten_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN_DX, -1);
 }
 
-/* flatten.dx also serves as the forward operation that reshapes [batch, features] to rank 4. */
+/* flatten.dx is also used as the forward operation that reshapes [batch, features] to rank 4. */
 static enum gt_code unflatten_gradient(GT_GRADIENT_ARGS)
 {
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN, -1);
@@ -54,7 +54,7 @@ static enum gt_code same_shapes_infer(struct gt_graph *g, struct gt_node *n, str
 		const struct gt_tdesc *x = gt_graph_desc(g, n->in[i]);
 		char a[96], b[96];
 		if (!gt_tdesc_same_shape(x, first))
-			return gt_fail(err, GT_ECONFIG, "expected inputs of one shape, got %s from \"%s\" and %s from \"%s\"",
+			return gt_fail(err, GT_ECONFIG, "expected inputs of the same shape, got %s from \"%s\" and %s from \"%s\"",
 			               gt_tdesc_text(first, a, sizeof a), g->values[gt_node_first_input(n)].name, gt_tdesc_text(x, b, sizeof b),
 			               g->values[n->in[i]].name);
 	}
@@ -99,7 +99,7 @@ static double add_flops(const struct gt_graph *g, const struct gt_node *n)
 	return (double)gt_tdesc_count(gt_graph_desc(g, gt_node_first_output(n))) * (n->nin - 1);
 }
 
-/* d(ab)/da = b dy. If a and b are the same value, its gradient is the sum of both terms. */
+/* d(ab)/da = b dy. If a and b are the same value, its gradient is the sum of the gradients for a and b. */
 static enum gt_code mul_gradient(GT_GRADIENT_ARGS)
 {
 	for (int i = 0; i < 2; i++) {
@@ -175,7 +175,7 @@ static enum gt_code concat_infer(struct gt_graph *g, struct gt_node *n, struct g
 	return gt_graph_output(g, n, NULL, &d, &y, err);
 }
 
-/* One node splits dy into the gradients of all inputs, wanted or not, because the kernel's inner loop is the same. */
+/* One node splits dy into the gradients of all inputs, even those that are not needed, because the kernel's inner loop is the same. */
 static enum gt_code concat_gradient(GT_GRADIENT_ARGS)
 {
 	static const char *const suffix[GT_MAX_LAYER_IN] = {"dx0", "dx1", "dx2", "dx3", "dx4", "dx5", "dx6", "dx7"};
@@ -192,7 +192,7 @@ static enum gt_code concat_gradient(GT_GRADIENT_ARGS)
 const struct gt_op gt_ops_shape[] = {
     {
         .code = GT_OP_FLATTEN,
-        .help = "[batch, channels, height, width] or [batch, tokens, features] to [batch, features], in PyTorch's order",
+        .help = "reshapes [batch, channels, height, width] or [batch, tokens, features] to [batch, features], in PyTorch's order",
         .also = "nn.Flatten",
         .flags = GT_OPF_LAYER | GT_OPF_ALIAS | GT_OPF_TOKENS,
         .min_in = 1,
@@ -204,7 +204,7 @@ const struct gt_op gt_ops_shape[] = {
     },
     {
         .code = GT_OP_ADD,
-        .help = "sum of two to eight inputs of one shape, or of [N, C, H, W] and [N, C] or [N, C, 1, 1]",
+        .help = "sum of two to eight inputs of the same shape, or of [N, C, H, W] and [N, C] or [N, C, 1, 1]",
         .also = "torch.add|residual|sum",
         .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP | GT_OPF_TOKENS,
         .min_in = 2,
@@ -215,7 +215,7 @@ const struct gt_op gt_ops_shape[] = {
     },
     {
         .code = GT_OP_MUL,
-        .help = "product of two inputs of one shape, element by element, or of [N, C, H, W] and [N, C] or [N, C, 1, 1] "
+        .help = "element-wise product of two inputs of the same shape, or of [N, C, H, W] and [N, C] or [N, C, 1, 1] "
                 "(squeeze-and-excitation)",
         .flags = GT_OPF_LAYER | GT_OPF_INPLACE | GT_OPF_CHEAP | GT_OPF_TOKENS,
         .min_in = 2,
@@ -236,7 +236,7 @@ const struct gt_op gt_ops_shape[] = {
     },
     {
         .code = GT_OP_IDENTITY,
-        .help = "passes its input through",
+        .help = "returns its input unchanged",
         .also = "nn.Identity",
         .flags = GT_OPF_LAYER | GT_OPF_ALIAS | GT_OPF_TOKENS,
         .min_in = 1,

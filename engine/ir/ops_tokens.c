@@ -36,11 +36,11 @@ static enum gt_code new_shape(const struct gt_tdesc *x, const struct gt_ints *sh
 		if (shape->v[i] > 0 && !__builtin_mul_overflow(known, shape->v[i], &known))
 			continue;
 		if (shape->v[i] != -1 || open >= 0)
-			return gt_fail(err, GT_ECONFIG, "shape: expected positive sizes, of which one may be -1, got %lld", (long long)shape->v[i]);
+			return gt_fail(err, GT_ECONFIG, "shape: expected positive sizes and at most one -1, got %lld", (long long)shape->v[i]);
 		open = i + 1;
 	}
 	if (open > 0 ? rest % known : rest != known)
-		return gt_fail(err, GT_ECONFIG, "shape: expected the %lld elements of a sample of its input %s, got sizes with the product %lld",
+		return gt_fail(err, GT_ECONFIG, "shape: expected sizes with product %lld, the elements of a sample of the input %s, got %lld",
 		               (long long)rest, gt_tdesc_text(x, buf, sizeof buf), (long long)known);
 	if (open > 0)
 		dim[open] = rest / known;
@@ -57,7 +57,7 @@ enum gt_code gt_graph_unflatten(struct gt_graph *g, const char *name, gt_vid v, 
 	return gt_graph_output(g, n, NULL, &d, out, err);
 }
 
-/* NHWC tensors go through flatten, and its inverse, so that elements keep PyTorch's order. */
+/* An NHWC tensor is first flattened (an NHWC result: unflattened), so that elements keep PyTorch's order. */
 static enum gt_code reshape_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
                                    struct gt_err *err)
 {
@@ -78,7 +78,7 @@ static enum gt_code reshape_expand(struct gt_graph *g, const struct gt_layer_spe
 
 static const struct gt_attr_def reshape_attrs[] = {
     GT_KEY(attr_reshape, "shape", shape, GT_ATTR_INTS, .def = GT_REQUIRED, .min = -1, .max = GT_MAX_FEATURES,
-           .help = "one to three sizes, without the batch; -1, at most once: whatever is left"),
+           .help = "one to three sizes, without the batch; one size may be -1: it is computed from the rest"),
     GT_KEYS_END,
 };
 
@@ -99,7 +99,7 @@ static enum gt_code permute_infer(struct gt_graph *g, struct gt_node *n, struct 
 		seen |= 1u << d;
 	}
 	if (a->dims.n != x.rank || seen != (1u << x.rank) - 1)
-		return gt_fail(err, GT_ECONFIG, "dims: expected each of the numbers 0 to %d once, 0 (the batch) first", x.rank - 1);
+		return gt_fail(err, GT_ECONFIG, "dims: expected each dimension from 0 to %d once, and 0 (the batch) first", x.rank - 1);
 	struct gt_tdesc d = gt_tdesc_make(x.dtype, x.rank, dim, true);
 	return gt_graph_output(g, n, NULL, &d, &y, err);
 }
@@ -119,7 +119,7 @@ static enum gt_code permute_gradient(GT_GRADIENT_ARGS)
 
 static const struct gt_attr_def permute_attrs[] = {
     GT_KEY(gt_attr_permute, "dims", dims, GT_ATTR_INTS, .def = GT_REQUIRED, .min = -3, .max = 3,
-           .help = "for each dimension of the output, its dimension in the input, as in torch.permute; the first is 0, the batch"),
+           .help = "for each dimension of the output, its index in the input, as in torch.permute; the first is 0, the batch"),
     GT_KEYS_END,
 };
 
@@ -133,10 +133,10 @@ static enum gt_code select_infer(struct gt_graph *g, struct gt_node *n, struct g
 	gt_vid y;
 	a->dim += a->dim < 0 ? x.rank : 0;
 	if (x.rank < 3 || a->dim < 1 || a->dim >= x.rank)
-		return gt_fail(err, GT_ECONFIG, "dim: expected a dimension after the batch of an input of rank 3 or 4, got %lld of %s",
+		return gt_fail(err, GT_ECONFIG, "dim: expected a dimension after the batch in an input of rank 3 or 4, got dimension %lld of %s",
 		               (long long)a->dim, gt_tdesc_text(&x, buf, sizeof buf));
 	if (a->index < -x.dim[a->dim] || a->index >= x.dim[a->dim])
-		return gt_fail(err, GT_ECONFIG, "index: expected an index of dimension %lld of its input %s, got %lld", (long long)a->dim,
+		return gt_fail(err, GT_ECONFIG, "index: expected a valid index for dimension %lld of the input %s, got %lld", (long long)a->dim,
 		               gt_tdesc_text(&x, buf, sizeof buf), (long long)a->index);
 	a->index += a->index < 0 ? x.dim[a->dim] : 0;
 	for (int i = 0; i < x.rank - 1; i++)
@@ -152,9 +152,9 @@ static enum gt_code select_gradient(GT_GRADIENT_ARGS)
 
 static const struct gt_attr_def select_attrs[] = {
     GT_KEY(gt_attr_select, "dim", dim, GT_ATTR_INT, .def = 1, .min = -3, .max = 3,
-           .help = "the dimension, after the batch; it is missing in the output"),
+           .help = "dimension, not the batch, that is indexed; the output does not have it"),
     GT_KEY(gt_attr_select, "index", index, GT_ATTR_INT, .def = GT_REQUIRED, .min = -GT_MAX_FEATURES, .max = GT_MAX_FEATURES,
-           .help = "index in that dimension; -1 is the last one"),
+           .help = "index in this dimension; -1: the last index"),
     GT_KEYS_END,
 };
 
@@ -162,7 +162,7 @@ const struct gt_op gt_ops_tokens[] = {
     {
         .code = GT_OP_COUNT,
         .name = "reshape",
-        .help = "the same elements of a sample, in PyTorch's order, in another shape (torch.reshape)",
+        .help = "changes the shape of each sample and keeps PyTorch's order of elements (torch.reshape)",
         .also = "torch.reshape|view|unflatten",
         .flags = GT_OPF_LAYER | GT_OPF_TOKENS,
         .min_in = 1,
@@ -173,7 +173,7 @@ const struct gt_op gt_ops_tokens[] = {
     },
     {
         .code = GT_OP_PERMUTE,
-        .help = "the dimensions in another order (torch.permute)",
+        .help = "changes the order of the dimensions (torch.permute)",
         .also = "torch.permute|transpose",
         .flags = GT_OPF_LAYER | GT_OPF_TOKENS,
         .min_in = 1,
@@ -185,7 +185,7 @@ const struct gt_op gt_ops_tokens[] = {
     },
     {
         .code = GT_OP_SELECT,
-        .help = "one index of a dimension, such as one token of [batch, tokens, features] (torch.select)",
+        .help = "takes one index of a dimension, such as one token of [batch, tokens, features] (torch.select)",
         .flags = GT_OPF_LAYER | GT_OPF_TOKENS,
         .min_in = 1,
         .max_in = 1,

@@ -9,7 +9,7 @@ enum gt_code gt_expect_rank(const struct gt_graph *g, const struct gt_node *n, i
 		return GT_OK;
 	gt_tdesc_text(x, buf, sizeof buf);
 	if (rank == 2)
-		return gt_fail(err, GT_ECONFIG, "expected an input of [batch, features], got %s: put a layer of type \"flatten\" before it", buf);
+		return gt_fail(err, GT_ECONFIG, "expected an input of [batch, features], got %s: put a \"flatten\" layer before this layer", buf);
 	return gt_fail(err, GT_ECONFIG, "expected an input of [batch, channels, height, width], got %s", buf);
 }
 
@@ -55,7 +55,7 @@ struct gt_init gt_init_bias_default(int64_t fan_in)
 	return (struct gt_init){GT_INIT_UNIFORM, 1.0 / sqrt((double)fan_in)};
 }
 
-/* The weight gradient is computed before dx. x is then no longer needed, so dx can use its memory, and the all-reduce of the weight
+/* The weight gradient is computed before dx. x is then no longer needed, so dx can use the memory of x, and the all-reduce of the weight
  * gradient can start earlier. */
 enum gt_code gt_gradient_weighted(GT_GRADIENT_ARGS, enum gt_opcode code_dx, enum gt_opcode code_dw)
 {
@@ -68,7 +68,7 @@ enum gt_code gt_gradient_weighted(GT_GRADIENT_ARGS, enum gt_opcode code_dx, enum
 		GT_TRY(gt_graph_grad(g, b, w, err));
 		GT_TRY(gt_graph_grad(g, b, gt_graph_borrows(g, n, w) ? -1 : bias, err));
 	}
-	/* the dw node of a shared weight is moved to the owner of the weight (autodiff.c), perhaps on another pipeline stage than the bias */
+	/* the dw node of a shared weight moves to the owner of the weight (autodiff.c), which may be on another pipeline stage than the bias */
 	if ((!gt_graph_learns(g, w) || gt_graph_borrows(g, n, w)) && gt_graph_learns(g, bias)) {
 		GT_TRY(gt_graph_node(g, GT_OP_BIAS_DB, n->name, NULL, &b, err));
 		gt_node_input(b, dy);

@@ -50,7 +50,7 @@ static enum gt_code open_shared_resources(struct gt_attempt *a, struct gt_err *e
 }
 
 /* ---- start of a rank ---------------------------------------------------------------------------------------------------------------- */
-/* All data of the new process, prepared before fork(); after it, only async-signal-safe calls are allowed. */
+/* All data of the new process, prepared before fork(): after fork(), only async-signal-safe calls are allowed. */
 struct spawn_args {
 	char **env;
 	char text[12][48];
@@ -122,7 +122,7 @@ static _Noreturn void exec_rank(const struct gt_attempt *a, int local, const str
 	setpgid(0, 0);
 	signal(SIGTTOU, SIG_IGN); /* rank 0 may write to a terminal although its process group is not in the foreground */
 	if (b->pin)
-		sched_setaffinity(0, sizeof b->cpus, &b->cpus); /* a failure is ignored, because the run is only slower without it */
+		sched_setaffinity(0, sizeof b->cpus, &b->cpus); /* a failure is ignored, because the run would only be slower */
 	if (null >= 0)
 		dup2(null, 0);
 	if (b->out >= 0) {
@@ -169,7 +169,7 @@ static enum gt_code start_rank(struct gt_attempt *a, int local, struct gt_cpu_in
 	if (code == GT_OK && pid < 0)
 		code = gt_fail(err, GT_EFAIL, "cannot start rank %d: %s", local, strerror(errno));
 	if (pid > 0) {
-		setpgid(pid, pid); /* both processes set the group, so that it is set before either of them continues */
+		setpgid(pid, pid); /* both processes set the group, so that it is set before either process continues */
 		c->pid = pid;
 		c->beat_at = gt_clock();
 		a->started++;
@@ -194,7 +194,7 @@ enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigs
 	GT_TRY(open_shared_resources(a, err));
 	for (int i = 0; i < n; i++)
 		GT_TRY(start_rank(a, i, place, nplaces, argv, mask, err));
-	gt_fd_close(&a->listen_fd); /* rank 0 owns the listener from now on, so that its port is free when rank 0 ends */
+	gt_fd_close(&a->listen_fd); /* rank 0 owns the listener from now on, so that the port is free when rank 0 ends */
 	return GT_OK;
 }
 

@@ -27,7 +27,7 @@ struct host_conn {
 	struct gt_rdv_conn c; /* c.fd -1: not connected */
 	int node;
 	bool sent[2]; /* which of the two messages FAILED and STOPPED the other end has received */
-	bool here; /* both ends have authenticated this connection, so the other end sends GT_HOST_BYE before it closes it in order */
+	bool here; /* both ends are authenticated: the other end sends GT_HOST_BYE before it closes the connection in order */
 };
 
 struct gt_hosts {
@@ -75,7 +75,7 @@ static void close_conn(struct host_conn *l)
 static void send_message(struct gt_hosts *h, struct host_conn *l, const struct gt_host_message *w)
 {
 	if (l->c.fd >= 0 && !gt_rdv_send_frame(&l->c, is_node0(h), w, sizeof *w, gt_clock()))
-		close_conn(l); /* the other launcher does not read its messages */
+		close_conn(l); /* the other launcher does not read messages */
 }
 
 /* Sends each known message to every connected host that has not received it. */
@@ -145,7 +145,7 @@ static void read_message(struct gt_hosts *h, struct host_conn *l)
 	else
 		record_message(h, w, LATE_S);
 	if (h->news[FAILED].known && !is_node0(h))
-		close_conn(l); /* no other message will follow; node 0 waits for this close */
+		close_conn(l); /* no other message will follow, and node 0 waits until this connection is closed */
 	free(data);
 }
 
@@ -204,7 +204,7 @@ static void advance_handshakes(struct gt_hosts *h)
 			send_message(h, l, &here);
 		broadcast_messages(h);
 	}
-	if (h->auth.error) /* the listener would stay readable; without a listener, hosts report only what their ranks observed */
+	if (h->auth.error) /* close the listener, which would remain readable; hosts then report only failures that their own ranks observed */
 		gt_fd_close(&h->listener);
 }
 

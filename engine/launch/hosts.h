@@ -1,6 +1,6 @@
 /* Messages between the launchers of several hosts. They exchange the cause of a failed attempt, so that the last line on every host names
- * the cause and not only a lost peer. They also report that the user has stopped the run on one host, so that no other host takes the end
- * for a failure and restarts.
+ * the cause and not only a lost peer. They also report that the user has stopped the run on one host, so that no other host regards the end
+ * as a failure and restarts.
  *
  *     launcher of node 1 --.
  *     launcher of node 2 ---+--> launcher of node 0 (listens), which forwards each message to all others
@@ -29,14 +29,14 @@ struct gt_host_message { /* one message */
 	char host[64]; /* name of the sending host */
 	char why[1200]; /* GT_HOST_FAILS: the sentence that describes the failure */
 };
-/* The kinds of messages. BYE: the sending launcher ends in order. FAILS: its attempt has failed. HERE: it has completed the handshake of
- * this connection. STOPS: the user has stopped the run on its host. */
+/* The kinds of messages. BYE: the sending launcher ends in order. FAILS: the sender's attempt has failed. HERE: the sender has completed
+ * the handshake of this connection. STOPS: the user has stopped the run on the sender's host. */
 enum { GT_HOST_BYE = 1, GT_HOST_FAILS, GT_HOST_HERE, GT_HOST_STOPS };
 
 struct gt_hosts;
 
-/* Opens the connections for one attempt. On node 0, *rendezvous_fd becomes a socket that listens for the ranks, which the caller owns; on
- * other nodes it becomes -1. GT_EPEER: node 0 cannot listen on the address. */
+/* Opens the connections between launchers for one attempt. On node 0, *rendezvous_fd becomes a socket that listens for the ranks, which the
+ * caller owns; on other nodes it becomes -1. GT_EPEER: node 0 cannot listen on the address. */
 enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *token, int *rendezvous_fd, struct gt_hosts **out,
                            struct gt_err *err);
 void gt_hosts_close(struct gt_hosts *h); /* sends GT_HOST_BYE; h may be NULL, as in all functions below */
@@ -45,12 +45,12 @@ void gt_hosts_close(struct gt_hosts *h); /* sends GT_HOST_BYE; h may be NULL, as
 int gt_hosts_fd(const struct gt_hosts *h);
 /* Sends and receives what is possible now, without waiting; call it at least every 0.1 s. Returns true if *out is a message that was not
  * returned before: an attempt of another host has failed, or its user has stopped the run. A launcher that disappears without GT_HOST_BYE
- * counts as a failure. */
+ * is reported as a failure. */
 bool gt_hosts_receive(struct gt_hosts *h, struct gt_host_message *out);
-/* Sends how this host's attempt ended to the other hosts. */
+/* Sends the result of this host's attempt to the other hosts. */
 void gt_hosts_send_end(struct gt_hosts *h, const struct gt_launch_end *end);
-/* Informs the other hosts that the user has stopped this host by signal `sig`. With `kill`, which means a second SIGINT, the other hosts
- * kill their ranks at once. Hosts that connect within the next late_s seconds are informed too; 0 stands for the default of 0.5. */
+/* Informs the other hosts that the user has stopped this host by signal `sig`. With `kill`, for a second SIGINT, the other hosts kill their
+ * ranks at once. Hosts that connect within the next late_s seconds (0: 0.5) are informed, too. */
 void gt_hosts_stop(struct gt_hosts *h, int sig, bool kill, double late_s);
 bool gt_hosts_pending(const struct gt_hosts *h); /* returns whether a host that may still connect has not received the last message */
 

@@ -27,9 +27,9 @@
  * a name in /dev/shm or in a file system, so nothing is left behind.
  *
  * Signals. The launcher forwards SIGINT, SIGTERM, SIGHUP and SIGUSR1, each once: the ranks save a checkpoint and exit, and the run ends
- * with code 128+n. A second SIGINT kills all ranks at once. The launchers of other hosts are informed of both and do the same. A rank that
- * exits with 128+n and reports it received such a signal itself, or agreed with a rank that did; this is an orderly end too. Neither case
- * is a failure, and the launcher restarts nothing. SIGTSTP (Ctrl-Z) stops the ranks together with the launcher, and they continue with
+ * with code 128+n. A second SIGINT kills all ranks at once. The launchers of other hosts are informed of each signal and do the same. A
+ * rank that exits with 128+n and reports it received such a signal itself, or agreed with a rank that did; this is an orderly end, too. In
+ * both cases the launcher does not restart the run. SIGTSTP (Ctrl-Z) stops the ranks together with the launcher, and they continue with
  * it. */
 #ifndef GT_LAUNCH_LAUNCHER_H
 #define GT_LAUNCH_LAUNCHER_H
@@ -46,7 +46,7 @@
 /* How an attempt of a run, or the whole run, ended. */
 struct gt_launch_end {
 	enum gt_code code;  /* exit code of the process: an enum gt_code, or 128+n after signal n */
-	int rank;           /* the first rank that failed; -1: none did */
+	int rank;           /* the first rank that failed; -1: no rank failed */
 	int signal;         /* the signal that ended that rank; 0: none */
 	int64_t step;       /* optimizer steps that the rank had completed; -1: it failed before its first step */
 	char why[1200];     /* "rank 2 was killed by signal 9 (Killed) at step 118"; empty if no rank failed */
@@ -61,10 +61,10 @@ struct gt_launch_spec {
 	int port;               /* port of the rendezvous on that host */
 	const void *token;      /* GT_TOKEN_SIZE bytes, the same on every host; NULL: a random token, for one host */
 	char *const *argv;      /* arguments of the ranks, NULL-terminated */
-	double timeout_s;       /* seconds without progress after which a rank counts as lost; 0: never */
+	double timeout_s;       /* seconds without progress after which a rank is regarded as lost; 0: never */
 	double grace_s;         /* seconds between SIGTERM and SIGKILL; 0: 1.5, which keeps an end under 2 s */
 	int max_restarts;       /* restarts after failures that may be transient (gt_launch_is_transient) */
-	double backoff_s;       /* seconds before the first restart, doubled for each further one, at most 60; 0: 1 */
+	double backoff_s;       /* seconds before the first restart, doubled for each further restart, at most 60; 0: 1 */
 	bool pin;               /* give each rank its own cores */
 	bool capture;           /* pass the output of rank 0 to say too, with the prefix "[rank 0] " */
 	/* Called before a restart; returns the arguments of the next attempt ("resume" instead of "run"), or NULL to end the run. NULL: restart
@@ -87,7 +87,7 @@ bool gt_launch_is_transient(enum gt_code code);
 /* ---- a rank --------------------------------------------------------------------------------------------------------------- */
 struct gt_rank_link;
 
-/* Connects this process to the launcher that started it. Sets *out to NULL if no launcher of gtrain started this process; see then
+/* Connects this process to the launcher that started it. Sets *out to NULL if no launcher of gtrain started this process; then use
  * gt_world_from_environment(). GT_EPEER: the launcher has ended. The caller closes the link when the process ends. */
 enum gt_code gt_rank_open(struct gt_rank_link **out, struct gt_err *err);
 void gt_rank_close(struct gt_rank_link *l); /* l may be NULL, as in every function below */
@@ -98,11 +98,11 @@ const struct gt_world *gt_rank_world(const struct gt_rank_link *l);
 int gt_rank_take_listener(struct gt_rank_link *l);
 const unsigned char *gt_rank_token(const struct gt_rank_link *l); /* returns the run's token, GT_TOKEN_SIZE bytes */
 /* Returns a descriptor that becomes readable (POLLIN or POLLHUP of poll) when the launcher ends the run or dies: waiting for other ranks is
- * then pointless. A SIGTERM alone does not mean this, because the user may send one, after which all ranks end in order. The link owns the
+ * then pointless. A SIGTERM alone does not mean this, because the user may send SIGTERM to end all ranks in order. The link owns the
  * descriptor. Returns -1 if l is NULL. */
 int gt_rank_end_fd(const struct gt_rank_link *l);
 /* Call it after the descriptor of gt_rank_end_fd has become readable: writes the launcher's reason for the end of the run to out (size
- * bytes), or "the run is being ended" if the launcher sent no reason. One thread at a time may call it. */
+ * bytes), or "the run is ending" if the launcher sent no reason. One thread at a time may call it. */
 void gt_rank_end_reason(const struct gt_rank_link *l, char *out, size_t size);
 
 /* Reports to the launcher that `step` optimizer steps are done. */
@@ -110,16 +110,16 @@ void gt_rank_report_progress(struct gt_rank_link *l, int64_t step);
 /* Reports progress to the launcher and names the phase that follows, for messages ("saving a checkpoint"). allow_s: seconds that may pass
  * before the next report; 0: the launcher's timeout. */
 void gt_rank_phase(struct gt_rank_link *l, const char *words, double allow_s);
-/* A rank may take this multiple of parallel.timeout before its first step, and on a GPU for its first step too: the driver loads, or even
- * compiles, each kernel at its first use, and communication between GPUs connects. */
+/* A rank may take this multiple of parallel.timeout before its first step and, on a GPU, for its first step: the driver loads or compiles
+ * each kernel at its first use, and GPUs connect to each other. */
 #define GT_PATIENCE 4
 /* Reports to the launcher whether this rank waits in a collective. The launcher does not name a waiting rank as the cause of a hang unless
  * all ranks wait. */
 void gt_rank_set_waiting(struct gt_rank_link *l, bool waits);
-/* Reports the error with which this rank will exit, for the launcher's message. Only the first report counts. */
+/* Reports the error with which this rank will exit, for the launcher's message. Later reports are ignored. */
 void gt_rank_report_error(struct gt_rank_link *l, enum gt_code code, const char *sentence);
 /* Returns whether the launcher has died; the rank must then exit. Normally PR_SET_PDEATHSIG kills the rank when the launcher dies; this
- * function covers the case that something has reset that setting. It costs one poll(2). */
+ * function covers the case that this setting was reset. It costs one poll(2). */
 bool gt_rank_orphaned(const struct gt_rank_link *l);
 
 #endif

@@ -12,12 +12,12 @@
 #define GT_BOARD_MAGIC 0x67746264u /* "gtbd" */
 #define GT_BOARD_VERSION 2
 
-struct gt_board_slot { /* one for each rank of this host; only that rank writes it */
+struct gt_board_slot { /* one slot for each rank of this host; only that rank writes to it */
 	_Alignas(128) _Atomic uint64_t beats; /* number of progress reports */
 	_Atomic int64_t step;     /* optimizer steps done; -1: none yet */
 	_Atomic uint32_t waits;   /* 1: the rank waits in a collective */
 	_Atomic uint32_t allow_ms; /* milliseconds that may pass before the next report; 0: the launcher's timeout */
-	char phase[GT_PHASE_SIZE]; /* for messages; a reader may see a half-written text */
+	char phase[GT_PHASE_SIZE]; /* name of the phase, for messages; a reader may see a half-written text */
 };
 
 struct gt_board {
@@ -40,7 +40,7 @@ struct gt_child { /* the process of one rank, as the launcher sees it */
 	int link;       /* the launcher's end of the socket for the rank's error report */
 	int out;        /* the pipe with the rank's output; -1: the rank writes to the launcher's stdout and stderr */
 	bool gone;      /* the rank has ended and its status was collected */
-	bool stopped;   /* the rank is stopped, as by SIGSTOP */
+	bool stopped;   /* the rank is stopped, for example by SIGSTOP */
 	double stopped_at; /* time at which the rank was stopped, in seconds (gt_clock) */
 	int status;     /* the rank's exit code or, if by_signal is set, the signal that ended it */
 	bool by_signal; /* whether a signal ended the rank */
@@ -97,18 +97,18 @@ bool gt_attempt_pause(struct gt_attempt *a, double seconds);
 /* Informs the other hosts that the user has stopped this host between two attempts, including hosts that begin their attempt within
  * `seconds`. */
 void gt_attempt_announce_stop(struct gt_attempt *a, double seconds);
-/* Kills the processes that the ranks of an attempt started and left behind, also outside of their process groups. By now they are children
- * of this process. */
+/* Kills the processes that the ranks of an attempt started and left behind, in and outside of the ranks' process groups. These processes
+ * are now children of this process. */
 void gt_attempt_kill_leftovers(void);
 
 /* ---- cpu_affinity.c ---------------------------------------------------------------------------------------------------------------- */
 struct gt_cpu_info {
 	int cpu;           /* logical processor, numbered as by sched_setaffinity */
-	int package, core; /* numbers of its package and of its core in the package; processors with equal numbers share a core */
+	int package, core; /* numbers of the processor's package and of its core in the package; processors with equal numbers share a core */
 };
 /* Lists the processors that this process may use. Returns their number; 0 if the kernel does not report them. */
 int gt_cpu_list(struct gt_cpu_info out[CPU_SETSIZE]);
-/* Chooses from the np processors in p, which it sorts, those of rank `local` of n ranks: whole neighbouring cores, or single processors if
+/* Sorts the np processors in p and chooses the processors of rank `local` of n ranks: whole neighbouring cores, or single processors if
  * there are fewer cores than ranks. Sets *cores to the number of threads that are useful on them. Returns false, and leaves *set unchanged,
  * if there are fewer processors than ranks. */
 bool gt_cpu_share(struct gt_cpu_info *p, int np, int local, int n, cpu_set_t *set, int *cores);

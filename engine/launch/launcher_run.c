@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define SPARE (GT_AUTH_PENDING + 32) /* descriptors for processes that connect and are not hosts */
-#define LATE_S 2.0 /* maximum seconds between the ends of the back-offs of two launchers */
+#define LATE_S 2.0 /* maximum seconds between the times at which two launchers end their back-off */
 
 static enum gt_code check_spec(const struct gt_launch_spec *s, struct gt_err *err)
 {
@@ -25,7 +25,7 @@ static enum gt_code check_spec(const struct gt_launch_spec *s, struct gt_err *er
 	if (s->nnodes > 1 && (!s->addr || !*s->addr || strlen(s->addr) >= GT_ADDR_SIZE || s->port < 1 || s->port > 65535))
 		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs the address and port of rank 0", s->nnodes);
 	if (s->nnodes > 1 && !s->token)
-		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs a token that all hosts have in common", s->nnodes);
+		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs a token that is the same on all hosts", s->nnodes);
 	return GT_OK;
 }
 
@@ -53,7 +53,7 @@ static bool next_attempt_args(struct gt_attempt *a, struct gt_launch_end *end, c
 			return true;
 		end->code = (enum gt_code)(128 + a->stop_signal);
 	}
-	if (!*a->stop_host) /* no host listens while attempts end; without this the others would start again and wait for this host */
+	if (!*a->stop_host) /* hosts do not listen while attempts end; without this message, they would start again and wait for this host */
 		gt_attempt_announce_stop(a, until - gt_clock() + LATE_S);
 	return false;
 }
@@ -89,8 +89,8 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 	for (int fd = 0; fd >= 0 && fd <= 2;)
 		if ((fd = open("/dev/null", O_RDWR)) > 2)
 			close(fd);
-	/* Processes that ranks leave behind become children of this process when the ranks end, so that they can be killed too. This is not
-	 * done if this process has other children. */
+	/* Processes that ranks leave behind become children of this process when the ranks end, so that they can be killed too. If this process
+	 * has other children, this is not done. */
 	int reaper = 0;
 	bool alone = waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD;
 	GT_TRY(reserve_descriptors(spec, err));

@@ -51,8 +51,8 @@ static enum gt_code map_board(struct gt_rank_link *l, int fd, struct gt_err *err
 	const struct gt_world *w = &l->world;
 	size_t want = sizeof *l->board + (size_t)w->local_world * sizeof *l->board->slot;
 	if (fstat(fd, &st) || (size_t)st.st_size != want)
-		return gt_fail(err, GT_EUSAGE, "the launcher's shared memory has a different size than this program expects: use one version of "
-		               "gtrain");
+		return gt_fail(err, GT_EUSAGE, "the launcher's shared memory has a different size than this program expects: use the same version "
+		               "of gtrain");
 	void *m = mmap(NULL, want, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (m == MAP_FAILED)
 		return gt_fail(err, GT_EFAIL, "cannot map the launcher's shared memory: %s", strerror(errno));
@@ -150,14 +150,14 @@ void gt_rank_end_reason(const struct gt_rank_link *l, char *out, size_t size)
 	if (n > 0)
 		out[n] = 0;
 	else
-		snprintf(out, size, "the run is being ended");
+		snprintf(out, size, "the run is ending");
 }
 
 void gt_rank_report_progress(struct gt_rank_link *l, int64_t step)
 {
 	if (!l)
 		return;
-	/* Only this rank writes to its slot, so plain stores suffice; a step has no locked instruction. */
+	/* Only this rank writes to its slot, so plain stores suffice, without a locked instruction in each step. */
 	atomic_store_explicit(&l->slot->allow_ms, 0, memory_order_relaxed);
 	atomic_store_explicit(&l->slot->step, step, memory_order_relaxed);
 	uint64_t beats = atomic_load_explicit(&l->slot->beats, memory_order_relaxed) + 1;
@@ -179,7 +179,7 @@ void gt_rank_set_waiting(struct gt_rank_link *l, bool waits)
 {
 	if (!l)
 		return;
-	if (!waits) /* the wait is over, or the communicator has reported a failure; the work that follows has its own deadline */
+	if (!waits) /* the wait has ended (or failed): begin a new deadline for the work that follows */
 		atomic_fetch_add_explicit(&l->slot->beats, 1, memory_order_release);
 	atomic_store_explicit(&l->slot->waits, waits, memory_order_release);
 }
@@ -191,7 +191,7 @@ void gt_rank_report_error(struct gt_rank_link *l, enum gt_code code, const char 
 		return;
 	l->spoke = true;
 	snprintf(w.text, sizeof w.text, "%s", sentence);
-	send(l->sock, &w, sizeof w, MSG_DONTWAIT | MSG_NOSIGNAL); /* if the launcher does not read the message, it only has the exit code */
+	send(l->sock, &w, sizeof w, MSG_DONTWAIT | MSG_NOSIGNAL); /* if the launcher does not read the message, it knows only the exit code */
 }
 
 bool gt_rank_orphaned(const struct gt_rank_link *l)

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define KEY 64   /* bytes of a key in a frame, padded with NUL */
-#define LATE_S 2 /* seconds that the other ranks wait longer than rank 0, to receive its message, which names the missing ranks */
+#define LATE_S 2 /* seconds that other ranks wait longer than rank 0, so that they receive rank 0's message about missing ranks */
 
 /* ---- exchange --------------------------------------------------------------------------------------------------------------- */
 /* Rank 0: receives a frame of every other rank: the byte 0, the key, the data. value[i] is allocated with malloc. */

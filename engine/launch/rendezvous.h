@@ -1,7 +1,7 @@
 /* The rendezvous: connects the ranks of a run before step 0 and exchanges small values between them. Rank 0 serves over TCP. Every other
  * rank connects, proves that it holds the token of the run, and sends its value (digests of config and program, its host). Rank 0 answers
- * all ranks at once, with the data that their communicator needs. This is one exchange, usually the only one; each further exchange costs
- * every rank a round trip to rank 0. After a failure every connected rank gets the same sentence, which names the rank that caused it.
+ * all ranks at once, with the data that their communicator needs. This is one exchange, and usually the only exchange; each further
+ * exchange takes a round trip to rank 0. After a failure every connected rank gets the same sentence, which names the rank that caused it.
  *
  *     GT_TRY(gt_rendezvous_open(&spec, &r, err));                   spec.mine, .answer; spec.all[rank].data, .n
  *     GT_TRY(gt_rendezvous_exchange(r, "id", id, n, all, err));     all[rank].data, .n
@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define GT_RENDEZVOUS_MAX (64 << 10) /* maximum bytes of one value */
-/* rank 0 listens on the first free one of this number of ports, from world->port on; torchrun's own store uses the first */
+/* rank 0 listens on the first free port of this number of ports from world->port on; torchrun's own store uses the first */
 #define GT_RENDEZVOUS_PORTS 16
 #define GT_RENDEZVOUS_RANKS 1024     /* maximum number of ranks */
 
@@ -47,7 +47,7 @@ struct gt_rendezvous_spec {
 	enum gt_code (*answer)(void *user, const struct gt_rdv_value *all, void *out, size_t *n, struct gt_err *err);
 	void *user;       /* first argument of answer */
 	/* Called while ranks wait for each other, with a warning about a likely mistake of the user: a rank has another token, or
-	 * nothing listens at addr. Each warning comes once. NULL: not called. */
+	 * nothing listens at addr. Each warning is given once. NULL: not called. */
 	void (*warn)(void *user, const char *text);
 	void *warn_user;  /* first argument of warn */
 	struct gt_rdv_value *all; /* [world] receives the values of all ranks, with rank 0's answer at 0; NULL: they are not needed */
@@ -65,7 +65,7 @@ void gt_rendezvous_close(struct gt_rendezvous *r); /* r may be NULL */
 enum gt_code gt_rendezvous_exchange(struct gt_rendezvous *r, const char *key, const void *data, size_t n, struct gt_rdv_value *all,
                                     struct gt_err *err);
 
-/* Number of exchanges so far, including the one of gt_rendezvous_open. */
+/* Returns the number of exchanges so far, including the exchange of gt_rendezvous_open. */
 int gt_rendezvous_exchanges(const struct gt_rendezvous *r);
 
 /* Writes the numeric address at which the other ranks can reach this host: the local address of this rank's connection. */

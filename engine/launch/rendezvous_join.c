@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define RETRY_MS 5         /* milliseconds between two rounds over rank 0's ports while it does not answer; longer after each round */
+#define RETRY_MS 5         /* milliseconds between two rounds over rank 0's ports while rank 0 does not answer; grows after each round */
 #define RETRY_MAX_MS 100   /* maximum milliseconds between two rounds */
 #define SILENT_S 10.0      /* seconds that ranks wait for each other before they print a warning */
 
@@ -67,7 +67,7 @@ static void report_wrong_token(struct gt_rendezvous *r, int fd, uint32_t rank)
 		return;
 	if (!getpeername(fd, (struct sockaddr *)&from, &n))
 		getnameinfo((struct sockaddr *)&from, n, host, sizeof host, NULL, 0, NI_NUMERICHOST);
-	snprintf(r->rejected, sizeof r->rejected, "a process at %s that claims to be rank %u has another token", host, rank);
+	snprintf(r->rejected, sizeof r->rejected, "a process at %s that claims to be rank %u has a different token", host, rank);
 	snprintf(text, sizeof text, "%s and was rejected; waiting up to %.3g s for the ranks of this run", r->rejected, r->timeout);
 	report_warning(r, text);
 }
@@ -88,7 +88,7 @@ static enum gt_code add_rank(struct gt_rendezvous *r, struct gt_auth *a, struct 
 		snprintf(msg, sizeof msg, "rank %u expects %u ranks, but rank 0 expects %d", rank, world, r->world.world);
 	else
 		snprintf(msg, sizeof msg, "two processes claim to be rank %u", rank);
-	gt_rdv_send_failure(&c, GT_EUSAGE, msg); /* the second process that claims the rank gets the message too */
+	gt_rdv_send_failure(&c, GT_EUSAGE, msg); /* the second process that claims the rank gets the message, too */
 	shutdown(c.fd, SHUT_WR);
 	gt_rdv_drain_close(&c.fd, gt_clock() + 1);
 	return gt_rdv_fail(r, GT_EUSAGE, err, "%s", msg);
@@ -151,8 +151,8 @@ enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *tok
 }
 
 /* ---- other ranks: connect to rank 0 ------------------------------------------------------------------------------------------------- */
-/* Reasons why rank 0 was not reached, the least helpful first. The most helpful reason is reported: rank 0's own port tells more than a
- * later port without an answer. */
+/* Reasons why rank 0 was not reached, the least helpful first. The most helpful reason is reported, because an answer from one port says
+ * more than the silence of later ports. */
 enum reason { NOBODY, NO_HOST, SILENT, NOT_OURS, OTHER_TOKEN };
 
 struct refusal {
@@ -204,7 +204,7 @@ static enum gt_code connect_to_address(struct gt_rendezvous *r, const unsigned c
 			record_refusal(why, NOT_OURS, port, "the process that listens on this port is not gtrain");
 		break;
 	default:
-		record_refusal(why, OTHER_TOKEN, port, "rank 0 on this port has another token");
+		record_refusal(why, OTHER_TOKEN, port, "rank 0 on this port has a different token");
 	}
 	gt_auth_close(&p);
 	gt_auth_shut(&auth);
@@ -231,7 +231,7 @@ static enum gt_code connect_to_port(struct gt_rendezvous *r, const unsigned char
 enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token, struct gt_err *err)
 {
 	const struct gt_world *w = &r->world;
-	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS; /* the launcher passes the exact port */
+	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS; /* gtrain's launcher gives the exact port */
 	double until = gt_clock() + r->timeout, silent = gt_clock() + SILENT_S;
 	struct refusal why = {.port = w->port, .text = "no process listens on this port"};
 	bool reported = false;

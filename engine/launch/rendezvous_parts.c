@@ -48,8 +48,8 @@ bool gt_rdv_recv(int fd, void *data, size_t n, double until)
 	return transfer_bytes(fd, data, n, until, false);
 }
 
-/* Computes the mac of a frame. The count lets the receiver reject frames after a drop, repetition or reordering; the direction lets it
- * reject frames that are sent back. */
+/* Computes the mac of a frame. The count lets the receiver reject frames after a drop, repetition or reordering; the direction lets the
+ * receiver reject its own frames if they are sent back. */
 static void compute_frame_mac(const struct gt_rdv_conn *c, bool from_server, uint32_t count, const void *data, size_t n, unsigned char *mac)
 {
 	struct gt_hmac h;

@@ -26,7 +26,7 @@ struct gt_rendezvous {
 	struct gt_err err;        /* the failure that broke the rendezvous; code GT_OK: none */
 };
 
-/* Whether this rank is the server, rank 0. */
+/* Returns whether this rank is the server, which is rank 0. */
 static inline bool gt_rdv_is_server(const struct gt_rendezvous *r)
 {
 	return r->world.rank == 0;
@@ -46,7 +46,7 @@ bool gt_rdv_send(int fd, const void *data, size_t n, double until);
 bool gt_rdv_recv(int fd, void *data, size_t n, double until);
 
 /* gt_rdv_send_frame and gt_rdv_recv_frame transfer one frame. server: this rank is the server of the connection. *out receives the payload,
- * which the caller frees with free(). A frame longer than cap, or with a wrong mac, counts as a closed connection. */
+ * which the caller frees with free(). A frame longer than cap, or with a wrong mac, is treated like a closed connection. */
 bool gt_rdv_send_frame(struct gt_rdv_conn *c, bool server, const void *data, size_t n, double until);
 bool gt_rdv_recv_frame(struct gt_rdv_conn *c, bool server, size_t cap, unsigned char **out, size_t *n, double until);
 

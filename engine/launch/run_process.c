@@ -18,13 +18,13 @@ struct child_args {
 	pid_t parent;
 };
 
-/* Gives the process its share of the processors. If there are more processes than processors, each has one thread on any of them. */
+/* Gives the process its share of the processors. If there are more processes than processors, each process has one thread. */
 static void use_share(const struct gt_run_process_spec *s, const struct child_args *a)
 {
 	if (s->slots < 2)
 		return;
 	if (a->pin)
-		sched_setaffinity(0, sizeof a->cpus, &a->cpus); /* a failure is ignored, because the run is only slower without it */
+		sched_setaffinity(0, sizeof a->cpus, &a->cpus); /* a failure is ignored, because the run would only be slower */
 	else
 		setenv("OMP_NUM_THREADS", "1", 0);
 }
@@ -69,7 +69,7 @@ enum gt_code gt_run_process_start(const struct gt_run_process_spec *spec, struct
 	close(a.log);
 	if (out->pid < 0)
 		return gt_fail(err, GT_EFAIL, "cannot start a process: %s", strerror(e));
-	setpgid(out->pid, out->pid); /* both processes set the group, so that it is set before either of them continues */
+	setpgid(out->pid, out->pid); /* both processes set the group, so that it is set before either process continues */
 	return GT_OK;
 }
 

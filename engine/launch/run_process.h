@@ -18,7 +18,7 @@ struct gt_run_process_spec {
 	char *const *argv; /* arguments of this program, NULL-terminated */
 	const char *log;   /* file to which its output and its messages are appended */
 	int slot, slots;   /* the process gets share `slot` of the processors, divided by `slots` */
-	const char *gpus;  /* value of CUDA_VISIBLE_DEVICES; NULL: that of this process */
+	const char *gpus;  /* value of CUDA_VISIBLE_DEVICES; NULL: as for this process */
 };
 
 struct gt_run_process {

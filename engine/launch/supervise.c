@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #define TICK_S 0.1       /* seconds between two checks of the board */
-#define PEER_WAIT_S 0.2  /* seconds in which the end of a lost peer has to be detected after a rank reported the loss */
+#define PEER_WAIT_S 0.2  /* seconds in which the launcher must detect the end of a lost peer after a rank reported the loss */
 #define HOST_WAIT_S 0.7  /* seconds in which another host has to report the end of a lost peer */
 #define BURST (64 << 10) /* bytes that are read from one rank before other ranks are read */
-#define TAIL (1 << 20)   /* bytes that are read after a rank's end, because a process that left its group may go on writing */
+#define TAIL (1 << 20)   /* maximum bytes that are read after a rank's end, because a process that left its group may write for ever */
 
 struct watch {
 	struct gt_attempt *a;
@@ -159,7 +159,7 @@ static void record_host_failure(struct watch *w, const struct gt_host_message *w
 	enum gt_code code = word->code > 0 && word->code < 256 ? (enum gt_code)word->code : GT_EPEER;
 	if (w->failed_at >= 0)
 		return;
-	/* A transient failure counts as a lost peer on this host. A permanent failure ends the run here too. */
+	/* On this host, a transient failure is a lost peer. A permanent failure ends the run here, too. */
 	e->code = gt_launch_is_transient(code) ? GT_EPEER : code;
 	e->rank = word->rank >= 0 ? word->rank : word->node * w->a->spec->nproc;
 	e->step = word->step;
@@ -216,7 +216,7 @@ static void classify_exit(struct watch *w, int local)
 	record_failure(w, local, (enum gt_code)code, what);
 }
 
-/* Decides about a rank that lost its peer, once the time for detecting the peer's own end is over. Returns true before. */
+/* Classifies the end of a rank that lost its peer, when the time to detect the peer's own end is over. Until then returns true. */
 static bool classify_lost_peer(struct watch *w, bool all_gone)
 {
 	struct gt_attempt *a = w->a;
@@ -283,9 +283,9 @@ static void check_progress(struct watch *w, double now)
 		return;
 	const char *how = a->child[worst].stopped ? "is stopped (a SIGSTOP, or a debugger) and made" : "made";
 	snprintf(what, sizeof what, "%s no progress for %.3g s", how, now - a->child[worst].beat_at);
-	/* a rank that has reported an error and hangs while it closes has failed by that error */
+	/* a rank that has reported an error and then hangs while it closes has failed with this error */
 	record_failure(w, worst, a->child[worst].has_error ? (enum gt_code)a->child[worst].error.code : GT_EPEER, what);
-	/* The rank does not react, so SIGTERM would only cost the grace period. */
+	/* The rank does not react, so SIGTERM would only delay its end by the grace period. */
 	if (gt_child_alive(&a->child[worst]))
 		kill(-a->child[worst].pid, SIGKILL);
 }
@@ -300,7 +300,7 @@ void gt_attempt_kill_leftovers(void)
 			return;
 		if (si.si_pid)
 			continue;
-		/* some kernels lack this file; the loop then only waits for processes that were killed */
+		/* on kernels without this file, the loop only waits for processes that were killed */
 		FILE *f = fopen("/proc/thread-self/children", "re");
 		while (f && fscanf(f, "%d", &pid) == 1)
 			kill(pid, SIGKILL);
@@ -350,7 +350,7 @@ static bool wait_events(struct watch *w, bool more_output)
 		p[n++] = (struct pollfd){.fd = a->child[i].link, .events = POLLIN};
 		p[n++] = (struct pollfd){.fd = a->child[i].out, .events = POLLIN};
 	}
-	/* even if poll fails, the code below checks signals and ends, after the same pause */
+	/* if poll fails, pause, and let the code below check signals and ended ranks */
 	if (gt_poll(p, n, more_output ? 0 : wait) < 0)
 		nanosleep(&(struct timespec){.tv_nsec = (long)(TICK_S * 1e9)}, NULL);
 	gt_attempt_signals(a);
@@ -406,7 +406,7 @@ void gt_attempt_supervise(struct gt_attempt *a, struct gt_launch_end *end)
 	for (int left = a->spec->nproc; left || unclear;) {
 		more_output = wait_events(&w, more_output);
 		now = gt_clock();
-		/* no rank is at fault for time in which the launcher itself did not run (it was stopped, or `say` blocked) */
+		/* ranks are not blamed for time in which the launcher itself did not run (it was stopped, or `say` blocked) */
 		if (now - last > 1 + TICK_S)
 			for (int i = 0; i < a->spec->nproc; i++)
 				a->child[i].beat_at += now - last;

@@ -21,14 +21,14 @@ enum gt_code gt_token_read(const char *path, unsigned char token[32], struct gt_
 		code = gt_fail(err, GT_EUSAGE, "%s: expected a token file that belongs to you and that no other user can read; use chmod 600",
 		               path);
 	else if (bytes != 64 && bytes != 65)
-		code = gt_fail(err, GT_EUSAGE, "%s: expected 64 hexadecimal digits", path);
+		code = gt_fail(err, GT_EUSAGE, "%s: expected a token of 64 hexadecimal digits", path);
 	else
 		code = gt_file_pread(fd, path, text, 64, 0, err);
 	close(fd);
 	for (int i = 0; code == GT_OK && i < 32; i++) {
 		int hi = parse_hex_digit(text[2 * i]), lo = parse_hex_digit(text[2 * i + 1]);
 		if (hi < 0 || lo < 0)
-			code = gt_fail(err, GT_EUSAGE, "%s: expected 64 hexadecimal digits", path);
+			code = gt_fail(err, GT_EUSAGE, "%s: expected a token of 64 hexadecimal digits", path);
 		else
 			token[i] = (unsigned char)(hi << 4 | lo);
 	}

@@ -42,7 +42,7 @@ static enum gt_code parse_number(const char *name, const char *text, long min, l
 	return GT_OK;
 }
 
-/* Reads a number that may be missing; then *out is unchanged. */
+/* Reads a number; if the variable is missing, *out is unchanged. */
 static enum gt_code env_int_optional(const struct env *e, const char *name, long min, long max, int *out, struct gt_err *err)
 {
 	const char *v = get_variable(e, name);
@@ -79,23 +79,23 @@ static bool is_loopback(const char *addr)
 static enum gt_code check_consistency(const struct family *f, struct gt_world *w, struct gt_err *err)
 {
 	if (w->rank >= w->world)
-		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict each other: ranks are counted from 0",
+		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict each other: the first rank is 0",
 		               f->rank, w->rank, f->world, w->world);
 	if (w->local_rank >= w->local_world)
-		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment, but there are %d ranks on this host", f->local_rank, w->local_rank,
+		return gt_fail(err, GT_EUSAGE, "the environment has %s=%d, but there are only %d ranks on this host", f->local_rank, w->local_rank,
 		               w->local_world);
 	if (w->local_world > w->world)
-		return gt_fail(err, GT_EUSAGE, "the environment describes %d ranks on this host, but only %s=%d in all",
+		return gt_fail(err, GT_EUSAGE, "the environment describes %d ranks on this host, but only %s=%d in total",
 		               w->local_world, f->world, w->world);
 	if (w->local_rank > w->rank || w->local_world - w->local_rank > w->world - w->rank)
-		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict each other (%d ranks on this host, %d in all)",
+		return gt_fail(err, GT_EUSAGE, "%s=%d and %s=%d in the environment contradict each other (%d ranks on this host, %d in total)",
 		               f->rank, w->rank, f->local_rank, w->local_rank, w->local_world, w->world);
 	if (w->node < 0 && w->nnodes < 0 && w->world % w->local_world == 0 && (w->rank - w->local_rank) % w->local_world == 0) {
 		w->node = w->rank / w->local_world;
 		w->nnodes = w->world / w->local_world;
 	}
 	if (w->node >= 0 && w->nnodes >= 0 && w->node >= w->nnodes)
-		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment must be less than %s=%d: nodes are counted from 0",
+		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment must be less than %s=%d: the first node is 0",
 		               f->node, w->node, f->nnodes, w->nnodes);
 	return GT_OK;
 }
@@ -124,7 +124,7 @@ static enum gt_code parse_first_host(const char *name, const char *list, char *o
 	return GT_OK;
 }
 
-/* The number of tasks of a node in a Slurm list: "2(x3),1" and node 3 → 1. */
+/* Reads the number of tasks of a node from a Slurm list: "2(x3),1" and node 3 → 1. */
 static enum gt_code parse_task_count(const char *name, const char *list, int node, int *out, struct gt_err *err)
 {
 	const char *p = list;
@@ -147,7 +147,7 @@ static enum gt_code parse_task_count(const char *name, const char *list, int nod
 		at += times;
 		p += *p == ',';
 	}
-	return gt_fail(err, GT_EUSAGE, "%s=%.60s in the environment does not say how many tasks node %d has", name, list, node);
+	return gt_fail(err, GT_EUSAGE, "%s=%.60s in the environment does not give the number of tasks of node %d", name, list, node);
 }
 
 static enum gt_code read_torchrun(const struct env *e, struct gt_world *w, struct gt_err *err)
@@ -159,7 +159,7 @@ static enum gt_code read_torchrun(const struct env *e, struct gt_world *w, struc
 	if (!w->addr[0])
 		strcpy(w->addr, "127.0.0.1");
 	if (!get_variable(e, f->local_rank) && !get_variable(e, f->local_world) && (is_loopback(w->addr) || w->world == 1)) {
-		w->local_rank = w->rank; /* a script with PyTorch's env:// sets only these by hand, and all its ranks are on this host */
+		w->local_rank = w->rank; /* a script for PyTorch's env:// sets only these variables, and all its ranks are on this host */
 		w->local_world = w->world;
 		return GT_OK;
 	}
@@ -201,7 +201,7 @@ static enum gt_code read_slurm(const struct env *e, struct gt_world *w, struct g
 	if (!w->local_world && w->nnodes <= 1)
 		w->local_world = w->world;
 	if (!w->local_world)
-		return gt_fail(err, GT_EUSAGE, "%s=%d in the environment, but SLURM_STEP_TASKS_PER_NODE is not set", f->nnodes, w->nnodes);
+		return gt_fail(err, GT_EUSAGE, "the environment has %s=%d, but SLURM_STEP_TASKS_PER_NODE is not set", f->nnodes, w->nnodes);
 	for (int i = 0; i < 3 && !w->addr[0]; i++)
 		if (get_variable(e, hosts[i]))
 			GT_TRY(parse_first_host(hosts[i], get_variable(e, hosts[i]), w->addr, sizeof w->addr, err));

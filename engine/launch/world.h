@@ -25,8 +25,8 @@ struct gt_world {
 };
 
 /* Fills *out from the environment. A test can provide an environment with `get`, which works like getenv; NULL: getenv. An empty variable
- * counts as not set. GT_EUSAGE: variables are missing, not numbers, out of range or inconsistent; the sentence names them. If no variable
- * is set at all, how = "single" and world = 1. */
+ * is treated as not set. GT_EUSAGE: variables are missing, not numbers, out of range or inconsistent; the sentence names them. If no
+ * variable is set at all, how = "single" and world = 1. */
 enum gt_code gt_world_from_environment(const char *(*get)(void *user, const char *name), void *user, struct gt_world *out,
                                        struct gt_err *err);
 

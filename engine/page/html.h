@@ -1,8 +1,8 @@
-/* Writes HTML: texts are escaped, whatever they contain.
+/* Writes HTML in which all texts are escaped.
  *
- *     gt_html(f, "<p>%s, %d", ...)                 trusted markup; never with a name or a text of a user
+ *     gt_html(f, "<p>%s, %d", ...)                 trusted markup; never a name or text from a user or a file
  *     gt_html_text(f, name);                       a text between tags or in an attribute with quotation marks
- */
+ * */
 #ifndef GT_PAGE_HTML_H
 #define GT_PAGE_HTML_H
 
@@ -12,7 +12,7 @@
 
 /* Writes a text. Markup is escaped; control characters, marks of the text direction, and bytes that are not UTF-8 become U+FFFD. */
 void gt_html_text(FILE *f, const char *text);
-/* The same for one line of at most `most` characters; the rest is replaced by an ellipsis. */
+/* The same for one line; if it has more than `most` characters, an ellipsis replaces the rest. */
 void gt_html_short(FILE *f, const char *text, int most);
 
 /* Begins and ends a part of the page: a heading with the anchor `id`. */
@@ -20,10 +20,10 @@ void gt_html_section(FILE *f, const char *id, const char *title);
 void gt_html_section_end(FILE *f);
 
 /* A table in a frame that scrolls sideways if the table is wider than the screen. name: for screen readers. head: the titles of the
- * columns, separated by "|"; a title that begins with "#" is of a column of numbers. gt_html_table_end closes it. */
+ * columns, separated by "|"; "#" before a title marks a column of numbers. gt_html_table_end closes it. */
 void gt_html_table(FILE *f, const char *name, const char *head);
 void gt_html_table_end(FILE *f);
-/* Cells of a row: `<tr>`, gt_html_head_cell and the other cells, `</tr>`. */
+/* The cells of a row. The caller writes `<tr>` before the head cell and `</tr>` after the last cell. */
 void gt_html_head_cell(FILE *f, const char *text);
 void gt_html_cell(FILE *f, const char *text);
 void gt_html_number(FILE *f, double value, int decimals); /* NAN: an empty cell */

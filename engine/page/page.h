@@ -1,4 +1,4 @@
-/* The facts of a page, and the functions that write its parts, in the order of the page. Each writes nothing if its facts are missing. */
+/* The facts of a page, and the functions that write its parts, in the order of the page. Without its facts, a function writes nothing. */
 #ifndef GT_PAGE_PAGE_H
 #define GT_PAGE_PAGE_H
 
@@ -21,10 +21,10 @@ struct gt_page_facts {
 	struct gt_run_checkpoint *checkpoint; /* [ncheckpoints] */
 	int ncheckpoints;
 	struct gt_eval_result *eval;     /* NULL: the evaluation was not possible */
-	const struct gt_json_value *check; /* the object of gt_check; NULL: there is none */
+	const struct gt_json_value *check; /* the JSON object of gt_check; NULL: the check failed */
 	struct gt_bench *bench;          /* NULL: steps were not measured */
-	const char *unmeasured;          /* why bench is NULL, as a sentence */
-	char *config;                    /* the resolved config as text; NULL: it cannot be read; from malloc */
+	const char *unmeasured;          /* a sentence with the reason why bench is NULL */
+	char *config;                    /* the resolved config as text, from malloc; NULL: it cannot be read */
 };
 
 /* page_facts.c. Collects the facts of a run. The caller closes them with gt_page_facts_close, also after a failure. */
@@ -39,14 +39,14 @@ enum gt_code gt_page_curves(const struct gt_page_facts *p, FILE *f, struct gt_er
 void gt_page_classes(const struct gt_page_facts *p, FILE *f);
 /* page_calibration.c */
 enum gt_code gt_page_calibration(const struct gt_page_facts *p, FILE *f, struct gt_err *err);
-/* page_mistakes.c. Writes images of at most `most` bytes together, and counts them in p->page->images. */
+/* page_mistakes.c. Writes images with a total of at most `most` bytes, and adds their number to p->page->images. */
 enum gt_code gt_page_mistakes(const struct gt_page_facts *p, FILE *f, size_t most, struct gt_err *err);
 /* page_layers.c */
 void gt_page_layers(const struct gt_page_facts *p, FILE *f);
 /* page_origin.c: the config, versions and machine, checkpoints */
 void gt_page_origin(const struct gt_page_facts *p, FILE *f);
 
-/* page_figure.c. Writes a chart as a picture whose values a script shows under the pointer. caption: trusted markup. */
+/* page_figure.c. Writes a chart as an SVG picture. A script shows the values under the pointer. caption: trusted markup. */
 struct gt_chart;
 enum gt_code gt_page_figure(const struct gt_chart *c, const char *caption, FILE *f, struct gt_err *err);
 

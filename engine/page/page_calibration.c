@@ -1,4 +1,4 @@
-/* The calibration diagram: the share of right predictions by their probability. */
+/* The calibration diagram: the share of correct predictions in each bin of the probability. */
 #include "gtrain_chart.h"
 #include "page/html.h"
 #include "page/page.h"

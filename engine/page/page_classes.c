@@ -1,15 +1,15 @@
-/* The scores of the classes and the confusion matrix, or the errors of columns of numbers. */
+/* The scores of the classes and the confusion matrix, or the errors of numeric targets. */
 #include "page/html.h"
 #include "page/page.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
-#define MOST_MATRIX 40 /* classes of a matrix: a larger one cannot be read */
+#define MOST_MATRIX 40 /* maximum classes of a matrix: a larger matrix is not readable */
 #define MOST_PAIRS 30
-#define MOST_ROWS 1000 /* classes of a table */
+#define MOST_ROWS 1000 /* maximum classes of a table */
 
-/* Writes the name of a class, or its index if it has none. */
+/* Writes the name of a class, or its index if it has no name. */
 static void put_class(FILE *f, const struct gt_class_report *r, int64_t c, int most)
 {
 	if (r->score[c].name)
@@ -62,7 +62,7 @@ static void put_scores(const struct gt_class_report *r, FILE *f)
 }
 
 /* ---- confusion --------------------------------------------------------------------------------------------------------------------- */
-/* Writes a cell: its shade is one of six by its share of the row, and the diagonal has a frame. */
+/* Writes a cell. Its share of the row selects one of six shades. Cells of the diagonal have a frame. */
 static void put_matrix_cell(FILE *f, int64_t n, int64_t row, bool diagonal)
 {
 	int shade = row ? (int)ceil(5 * (double)n / (double)row) : 0;

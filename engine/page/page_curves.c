@@ -1,12 +1,12 @@
-/* The curves of the run: a picture for each score, and the values of the epochs as a table. */
+/* The curves of the run: a picture for each score, and a table with the values of the epochs. */
 #include "gtrain_chart.h"
 #include "page/html.h"
 #include "page/page.h"
 #include <math.h>
 #include <string.h>
 
-#define WIDTH 470     /* of a picture in its pixels: its letters are readable on a phone */
-#define MOST_ROWS 200 /* of the table of a score */
+#define WIDTH 470     /* width of a picture in pixels: the letters are readable on a phone */
+#define MOST_ROWS 200 /* maximum rows of the table of a score */
 
 static bool has_color(const struct gt_chart_panel *p, int color)
 {
@@ -16,7 +16,7 @@ static bool has_color(const struct gt_chart_panel *p, int color)
 	return false;
 }
 
-/* Gives each line a dash of its own, because colours alone do not tell lines apart for everybody, and sets the legend to the lines of the
+/* Gives each line a different dash, because not everybody can distinguish lines by their colours, and sets the legend to the lines of the
  * panel. */
 static enum gt_code dash_lines(struct gt_chart *c, struct gt_arena *a, struct gt_err *err)
 {
@@ -34,7 +34,7 @@ static enum gt_code dash_lines(struct gt_chart *c, struct gt_arena *a, struct gt
 	return GT_OK;
 }
 
-/* The value of a line at x; NAN: it has none there. *from: where the search begins, which moves on. */
+/* Returns the value of a line at x; NAN: no value. *from: index at which the search begins; is updated for the next call. */
 static double value_at(const struct gt_chart_line *l, double x, int *from)
 {
 	while (*from < l->n && l->x[*from] < x)
@@ -42,7 +42,7 @@ static double value_at(const struct gt_chart_line *l, double x, int *from)
 	return *from < l->n && l->x[*from] == x ? l->y[*from] : NAN;
 }
 
-/* Returns the line of the panel that has the most values, but at most `most`; NULL: there is none. */
+/* Returns the line with the most values among the lines with at most `most` values; NULL: no such line. */
 static const struct gt_chart_line *find_longest(const struct gt_chart_panel *p, int most)
 {
 	const struct gt_chart_line *best = NULL;
@@ -102,7 +102,7 @@ enum gt_code gt_page_curves(const struct gt_page_facts *p, FILE *f, struct gt_er
 	gt_html_section(f, "curves", "Curves");
 	fputs("<p class=\"hint\">Pale lines are single training steps. Point at a curve for its values, or focus it and use the arrow "
 	      "keys.</p>\n<div class=\"charts curves\">\n", f);
-	bool few = p->eval && p->eval->classes && p->eval->classes <= 5; /* then top-5 accuracy is always 1 */
+	bool few = p->eval && p->eval->classes && p->eval->classes <= 5; /* top-5 accuracy is then always 1 */
 	for (int i = 0; i < c->npanels; i++)
 		if (!few || strcmp(c->panel[i].score, "top5") != 0)
 			GT_TRY(put_panel(p, c, i, f, err));

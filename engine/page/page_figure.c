@@ -1,4 +1,4 @@
-/* A chart as an SVG picture, and its values for the script. */
+/* Writes a chart as an SVG picture, and its values as JSON for the script. */
 #include "base/json.h"
 #include "gtrain_chart.h"
 #include "page/page.h"
@@ -26,7 +26,7 @@ static void put_lines(struct gt_json *j, const struct gt_chart_panel *p)
 	gt_json_end(j);
 }
 
-/* Writes JSON inside of a script element: a "<" in a string is written as an escape, so that nothing ends the element. */
+/* Writes JSON in a script element. A "<" is escaped, so that no string can end the element. */
 static void put_script_json(FILE *f, const char *text)
 {
 	for (; *text; text++)

@@ -1,10 +1,10 @@
-/* The layers of the model, with the time of each in a training step if it was measured. */
+/* The table of the layers, with the time of each layer in a training step if it was measured. */
 #include "page/html.h"
 #include "page/page.h"
 #include <math.h>
 #include <string.h>
 
-/* Returns the milliseconds of a layer in a step: forward, backward and update. */
+/* Returns the time of a layer in a step in milliseconds: forward, backward and update. */
 static double layer_ms(const struct gt_bench *b, const char *name)
 {
 	double ms = 0;

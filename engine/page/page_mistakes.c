@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORT_ROW 9 /* columns of a row that is shown at once */
-#define SIDE 160 /* most pixels of a side of an image */
+#define SHORT_ROW 9 /* maximum columns of a row that is shown without a click */
+#define SIDE 160 /* maximum pixels of a side of an image */
 
 /* ---- images ------------------------------------------------------------------------------------------------------------------------ */
-/* Shrinks an image by a whole factor, with the mean of the pixels, so that no side is longer than SIDE. */
+/* Shrinks an image by an integer factor, so that no side is longer than SIDE. Each new pixel is the mean of the old pixels. */
 static enum gt_code shrink_image(const struct gt_mistake *x, struct gt_arena *a, uint8_t **out, int64_t *w, int64_t *h, struct gt_err *err)
 {
 	int64_t side = x->width > x->height ? x->width : x->height, by = (side + SIDE - 1) / SIDE, c = x->channels;
@@ -27,7 +27,7 @@ static enum gt_code shrink_image(const struct gt_mistake *x, struct gt_arena *a,
 	return GT_OK;
 }
 
-/* Writes an image, unless fewer than its bytes are left of *most. */
+/* Writes an image and subtracts its size from *most, the bytes that are left; if the image is larger, writes a hint. */
 static enum gt_code put_image(const struct gt_page_facts *p, const struct gt_mistake *x, size_t *most, FILE *f, struct gt_err *err)
 {
 	uint8_t *small, *png;

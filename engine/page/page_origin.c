@@ -1,4 +1,4 @@
-/* Where the results come from: the config, the checkpoints, and the versions and machine. */
+/* The origin of the results: the config, the checkpoints, and the versions and machine. */
 #include "gtrain.h"
 #include "page/html.h"
 #include "page/page.h"
@@ -48,7 +48,7 @@ static void put_row(FILE *f, const char *name, const char *value)
 	fputs("</tr>\n", f);
 }
 
-/* The time at which the log of the run has changed last, in UTC, so that the same run always gives the same page. */
+/* Writes the time in UTC at which the log of the run last changed, so that the same run always gives the same page. */
 static void put_time(const struct gt_page_facts *p, FILE *f)
 {
 	char text[64];

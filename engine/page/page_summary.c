@@ -1,4 +1,4 @@
-/* The head of the page: what the run is, its results, and the commands that repeat it. */
+/* The head of the page: a description of the run, its results, and the commands that repeat it. */
 #include "base/shell_word.h"
 #include "page/html.h"
 #include "page/page.h"
@@ -31,7 +31,7 @@ static void put_best(const struct gt_page_facts *p, FILE *f)
 	put_fact(f, "Best", gt_page_value(value, r->best), about);
 }
 
-/* The scores of the evaluation, as `gtrain eval` prints them. */
+/* Writes the scores of the evaluation, as `gtrain eval` prints them. */
 static void put_scores(const struct gt_page_facts *p, FILE *f)
 {
 	char value[GT_HTML_NUMBER], about[120], samples[GT_HTML_NUMBER], step[GT_HTML_NUMBER];
@@ -49,7 +49,7 @@ static void put_scores(const struct gt_page_facts *p, FILE *f)
 		put_fact(f, "Calibration error", gt_page_value(value, e->calibration.ece), "ECE, 0 is best");
 }
 
-/* Without an evaluation, the last scores that the run has logged. */
+/* Without an evaluation: writes the last scores that the run has logged. */
 static void put_last_scores(const struct gt_page_facts *p, FILE *f)
 {
 	char value[GT_HTML_NUMBER];

@@ -1,4 +1,4 @@
-/* gt_page_write of gtrain_page.h: the frame of the page, and its parts in their order. */
+/* gt_page_write of gtrain_page.h: writes the frame of the page, and its parts in their order. */
 #include "base/fileio.h"
 #include "base/memstream.h"
 #include "base/sha256.h"
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FRAME_BYTES 4096 /* at least those of the frame without style sheet and script */
+#define FRAME_BYTES 4096 /* upper limit of the frame's size without style sheet and script */
 
 /* A part of the page in memory. */
 struct piece {
@@ -47,7 +47,7 @@ static enum gt_code make_piece(const struct gt_page_facts *p,
 }
 
 /* ---- the frame --------------------------------------------------------------------------------------------------------------------- */
-/* Allows this script and no other, and no access to a network, whatever a browser finds in the texts of the page. */
+/* Writes a Content-Security-Policy that allows only this script, and no access to a network, whatever the texts of the page contain. */
 static void put_policy(FILE *f)
 {
 	struct gt_sha256 s;
@@ -72,7 +72,7 @@ static void put_head(const struct gt_page_facts *p, FILE *f)
 	        gt_page_css);
 }
 
-/* The links to the parts that the page has: those with a heading. */
+/* Writes links to the parts of the page that have a heading. */
 static void put_links(const struct piece *piece, int n, FILE *f)
 {
 	static const char mark[] = "<section id=\"", head[] = "-title\">";
@@ -106,7 +106,7 @@ static enum gt_code make_mistakes(const struct gt_page_facts *p, size_t most, st
 	return code ? code : closed;
 }
 
-/* Makes the parts; the images of the mistakes get the bytes that the others leave. Their other texts take less than a quarter of them. */
+/* Makes the parts. The images of the mistakes may use the bytes that the other parts leave, except a quarter for their texts. */
 static enum gt_code make_pieces(const struct gt_page_facts *p, struct piece piece[3], struct gt_err *err)
 {
 	GT_TRY(make_piece(p, write_before, &piece[0], err));
@@ -157,7 +157,7 @@ static enum gt_code fill_result(struct gt_page_facts *p, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Finds a file that cannot be written before the evaluation, which can take long. */
+/* Fails if the file cannot be written, before the evaluation, which can take long. */
 static enum gt_code check_output(const char *path, struct gt_err *err)
 {
 	char parent[GT_PATH_SIZE];

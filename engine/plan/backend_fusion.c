@@ -1,5 +1,5 @@
-/* Backend fusion: replaces neighbouring nodes by one node where the backend supports it. Unlike fusion (fuse.h), which every backend
- * supports and which changes no bit, backend fusion may change the rounding, because the order of sums may change. */
+/* Backend fusion: replaces neighbouring nodes by one node where the backend supports it. Every backend supports fusion (fuse.h), whose
+ * results are the same bits. Backend fusion may change the rounding, because the order of sums may change. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 #include <string.h>
@@ -63,7 +63,7 @@ void gt_fusion_put(struct gt_graph *g, int i, const struct gt_node *n)
 			g->values[n->out[k]].producer = i;
 }
 
-/* ---- patterns: each function tries to rewrite node i; the table below names the opcode of node i. norm_fusion.c has more of them -- */
+/* ---- patterns: each function tries to rewrite node i; the table below names the opcode of node i. norm_fusion.c has more patterns -- */
 /* Merges linear.dw and linear.dx of one layer into linear.back, which reads dy once. */
 static enum gt_code both_gradients(struct gt_fusion *f, int i, struct gt_err *err)
 {
@@ -109,7 +109,7 @@ static enum gt_code mask_of_bits(struct gt_fusion *f, int i, struct gt_err *err)
 	int p = y < 0 ? -1 : g->values[y].producer;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || ((const struct gt_attr_linear *)g->nodes[p].attr)->act != GT_ACT_RELU)
 		return GT_OK;
-	struct gt_node linear = g->nodes[p], dx = g->nodes[i]; /* copies of the two nodes, because the backend may refuse the changed nodes */
+	struct gt_node linear = g->nodes[p], dx = g->nodes[i]; /* changed copies of the two nodes, which the backend may refuse */
 	const struct gt_tdesc *d = gt_graph_desc(g, y);
 	if (linear.nout > 1) {
 		mask = gt_node_operand(&linear, "mask");
@@ -133,7 +133,7 @@ static enum gt_code mask_of_bits(struct gt_fusion *f, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Merges the last layer and the loss: the layer's output is then still in registers when the loss reads it. */
+/* Merges the last layer and the loss, so that the loss reads the layer's output from registers. */
 static enum gt_code layer_and_loss(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
@@ -193,7 +193,7 @@ enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bo
 {
 	struct gt_fusion f = {.space = s, .g = g, .accumulate = accumulate, .deterministic = deterministic};
 	for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++)
-		for (int i = g->nnodes - 1; i >= 0; i--) /* goes from the last node to the first, because a pattern may remove an earlier node */
+		for (int i = g->nnodes - 1; i >= 0; i--) /* from the last node to the first, because a pattern may remove an earlier node */
 			if (i < g->nnodes && g->nodes[i].op->code == patterns[p].code)
 				GT_TRY(patterns[p].apply(&f, i, err));
 	return GT_OK;

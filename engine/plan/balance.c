@@ -33,7 +33,7 @@ void gt_partition_costs(const struct gt_graph *g, double flops_per_byte, double 
 /* An activation that one layer makes and a later layer reads in the forward pass. */
 struct edge {
 	gt_vid v;
-	int from, to; /* indices of the layers that make it and read it */
+	int from, to; /* indices of the layer that makes the activation and of the layer that reads it */
 };
 
 struct table {
@@ -63,7 +63,7 @@ static enum gt_code list_edges(const struct gt_graph *g, struct edge **out, int 
 	return GT_OK;
 }
 
-/* Fills in both tables. It adds up the costs by layer, sorts the edges by their reading layer, and then extends each possible stage layer
+/* Fills in both tables. It adds up the costs of each layer, sorts the edges by the layer that reads, and extends each possible stage layer
  * by layer: bytes(i, j + 1) is bytes(i, j) plus the activations that layer j reads and no earlier layer of the stage reads. */
 static enum gt_code fill_tables(const struct gt_graph *g, const double *cost, struct table *t, struct gt_err *err)
 {
@@ -122,7 +122,7 @@ static enum gt_code find_division(const struct gt_graph *g, const struct table *
 						cut[s * w + j] = i;
 					}
 				}
-		limit = best[stages * w + n] * (1 + 1e-9); /* sums of the same layers may differ in their last bits */
+		limit = best[stages * w + n] * (1 + 1e-9); /* sums over the same layers may differ in their last bits */
 	}
 	for (int s = stages, j = n; s > 0; s--) {
 		int i = cut[s * w + j];

@@ -15,7 +15,7 @@ static char *act_slot(const struct gt_plan *p)
 	return base ? base + p->space->memory.act_slot_bytes[p->graph->train] * (size_t)p->act_slot : NULL;
 }
 
-/* With sharded parameters: returns the gather slot that has param's bucket while call i runs. */
+/* With sharded parameters: returns the gather slot that contains param's bucket while call i runs. */
 static int gather_slot(const struct gt_plan *p, int i, int param)
 {
 	int b = gt_space_bucket_of(p->space, p->space->layout.param[param].offset);

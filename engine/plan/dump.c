@@ -39,7 +39,7 @@ static void print_communication(FILE *f, const struct gt_step *s)
 		fprintf(f, ", %s+%zu -> %s+%zu", gt_arena_name(c->from.arena), c->from.offset, gt_arena_name(c->to.arena), c->to.offset);
 }
 
-/* Prints one line for a step: its kind; its micro-batch, call, communication, event or range, depending on the kind; and the operands of
+/* Prints one line for each step: its kind; depending on the kind, its micro-batch, call, communication, event or range; and the operands of
  * the call's node. */
 enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool json, char **text, size_t *len, struct gt_err *err)
 {
@@ -51,7 +51,7 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 		fprintf(f, "# %s: %d steps, %lld samples in %d micro-batch%s\n", title, prog->n, (long long)prog->samples, prog->nmicro,
 		        prog->nmicro == 1 ? "" : "es");
 	if (!json && prog->transforms)
-		fprintf(f, "# transforms in the kernel that loads images: %s\n", prog->transforms);
+		fprintf(f, "# image transforms in the loading kernel: %s\n", prog->transforms);
 	for (int i = 0; i < prog->n; i++) {
 		const struct gt_step *s = &prog->step[i];
 		const struct gt_node *n = s->plan && s->call && s->call->node >= 0 ? &s->plan->graph->nodes[s->call->node] : NULL;

@@ -149,8 +149,8 @@ void gt_emit_check(struct gt_emit *e)
 	const struct gt_update *u = job->update;
 	int last = job->nunits - 1;
 	struct gt_plan *p = job->unit[last].plan;
-	/* CHECK adds up the sums of all ranks. If several copies of a pipeline stage have the same gradients, only the first copy computes its
-	 * sum, so that it counts once. */
+	/* CHECK adds up the sums of all ranks. If several copies of a pipeline stage have the same gradients, only the first copy computes a
+	 * sum, so that these gradients are added once. */
 	bool sums = !job->space->shards.spec.pipeline_stages || gt_space_sharded(job->space, GT_A_STATE) || job->at.data == 0;
 	for (int i = 0; i < u->nsumsq && sums; i++)
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_LAUNCH, .micro = last, .call = u->sumsq[i]});

@@ -51,14 +51,14 @@ struct gt_collective {
 void gt_emit_collective(struct gt_emit *e, const struct gt_collective *c, int stream);
 void gt_emit_barrier(struct gt_emit *e, enum gt_group group, const char *what);
 /* Returns the index of a device event that the caller may record. Indices are reused cyclically, long after the wait for the earlier event
- * of the same index. */
+ * with this index. */
 int gt_emit_event(struct gt_emit *e);
 /* Appends a RECORD and a WAIT step, so that later steps on stream `to` wait for all steps so far on stream `from`. Appends nothing if the
  * streams are the same or the device does not queue steps. */
 void gt_emit_stream_wait(struct gt_emit *e, int from, int to);
 
-/* Appends the kernels that sum the squares of the gradients, the exchange of scalars between ranks, the CHECK step, and then those calls of
- * the last unit that change weights (gt_call.fused_update). */
+/* Appends the kernels that sum the squares of the gradients, the exchange of scalars between ranks, the CHECK step, and the calls of the
+ * last unit that change weights (gt_call.fused_update). */
 void gt_emit_check(struct gt_emit *e);
 
 /* Finds when the gradients of each bucket are finished. Sets ready[b] to the index of the call of p after which bucket b may be reduced, or

@@ -1,5 +1,5 @@
-/* The patterns of fusion. Each one sets an attribute or appends an operand on the absorbing node and turns the absorbed node into an
- * identity. */
+/* The patterns of fusion. Each pattern merges two nodes: it sets an attribute of one node or appends an operand to it, and turns the other
+ * node into an identity. */
 #include "plan/fuse.h"
 #include "ir/op.h"
 
@@ -80,7 +80,7 @@ static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn,
 	bool sole = sole_reader(g, masked) == dx;
 	if (!sole && !residual)
 		return GT_OK;
-	for (int i = r + 1; i < dx; i++) /* no node before batchnorm.dx may read the masked gradient */
+	for (int i = r + 1; i < dx; i++) /* a node before batchnorm.dx must not read the masked gradient */
 		for (int k = 0; k < g->nodes[i].nin; k++)
 			if (g->nodes[i].in[k] == masked)
 				return GT_OK;
@@ -118,7 +118,7 @@ static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err 
 		residual = true;
 		y = gt_node_first_output(add);
 		r = sole_reader(g, y);
-		if (g->train && r < 0) /* y has no sole reader: only the add is fused */
+		if (g->train && r < 0) /* y is not read by exactly one node: only the add is fused */
 			return GT_OK;
 	}
 	if (r < 0 || g->nodes[r].op->code != GT_OP_RELU)

@@ -1,7 +1,7 @@
-/* Fusion: merges element-wise nodes into the node before them, in a finished graph. The results stay the same, bit for bit, and every
+/* Fusion: merges element-wise nodes into the node before them, in a finished graph. The results are the same, bit for bit, and every
  * backend supports the merged nodes (backend_fusion.c makes the fusions that only some backends offer).
  *
- * fuse.c tries a table of patterns. The node that is absorbed becomes an identity, which the planner aliases away:
+ * fuse.c tries a table of patterns. The absorbed node becomes an identity, which needs no kernel:
  *
  *	conv2d -> batchnorm -> add -> relu        becomes        conv2d -> batchnorm(act = relu, residual) -> identity -> identity */
 #ifndef GT_PLAN_FUSE_H

@@ -3,9 +3,9 @@
  *
  *	linear.dw -> dw      becomes      bound (at the same place)   …   linear.dw+update (at the end of the list)
  *
- * The table of an embedding or of bags gets a fused update too if the optimizer leaves rows without a gradient unchanged:
- * embedding.dw+update reads and writes only the rows that the batch names, so that a step costs the same for a table of any size. The
- * gradient of a tied parameter is a sum of several products, so its update is not fused. */
+ * The table of an embedding or embedding_bag gets a fused update, too, if the optimizer does not change rows without a gradient:
+ * embedding.dw+update reads and writes only the rows that the batch names, so that the cost of a step does not depend on the size of the
+ * table. The gradient of a tied parameter is a sum of several products, so its update is not fused. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 
@@ -198,8 +198,8 @@ static enum gt_code table_attributes(const struct gt_graph *g, const struct gt_n
 	return GT_OK;
 }
 
-/* Turns gradient node i of a table into a BOUND node. A row of the gradient is a sum of rows of dy; with bags, a row counts once for each
- * token of its bag. */
+/* Turns gradient node i of a table into a BOUND node. A row of the gradient is a sum of rows of dy; with bags, a row of dy is added once
+ * for each token of its bag. */
 static enum gt_code bound_of_table(struct gt_graph *g, int i, gt_vid bound, struct gt_err *err)
 {
 	struct gt_node *dw = &g->nodes[i];
@@ -312,13 +312,13 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 		for (int k = 0; k < n->nin; k++)
 			moved += n->in[k] < 0 ? 0 : ranks * gt_tdesc_count(gt_graph_desc(g, n->in[k]));
 	}
-	/* A factor is written once and read by every rank; a gradient that is summed is written, added up, read and applied. Factors pay if
-	 * they have less than a quarter of the gradients' elements. Only rank 0 updates the other parameters, so these must be few. */
+	/* A factor is written once and read by every rank; a gradient is written, added up, read and applied. So factors are faster if they
+	 * have less than a quarter of the gradients' elements. Only rank 0 updates the other parameters, so these must be few. */
 	*out = moved * 4 < made && made * 20 > gt_graph_num_params(g) * 19;
 	return GT_OK;
 }
 
-/* Settings with which the functions below share a value between ranks. */
+/* Settings for the functions below, which share a value between ranks. */
 struct sharing {
 	int rank, ranks;
 	bool copies; /* inputs of the model are copied first */
@@ -424,7 +424,7 @@ enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *ap
 		GT_TRY(replace_dw(g, i, attr, bound, &e[n], err));
 		GT_TRY(share_factors(g, &how, &e[n++], err));
 	}
-	for (int i = 0; i < n; i++) { /* they run after the CHECK, so they come after all other nodes */
+	for (int i = 0; i < n; i++) { /* fused updates run after the CHECK, so they come after all other nodes */
 		struct gt_node *up;
 		GT_TRY(append_update(g, &e[i], &up, err));
 	}

@@ -1,7 +1,7 @@
-/* Pads the channels of images. Tensor cores read 16-bit channels in blocks of GT_CHANNEL_PAD, so a library copies images with 3 channels
- * into a padded workspace before it convolves them, in the forward pass and again for the gradient of the weights. Where only convolutions
- * read the images, and the backend supports it, they are written with this padding from the start. The padding is zeros, which add nothing
- * to a sum. */
+/* Pads the channels of images. Tensor cores read 16-bit channels in blocks of GT_CHANNEL_PAD, so a library would copy images with 3
+ * channels into a padded workspace before each convolution, in the forward pass and for the gradient of the weights. If only convolutions
+ * read the images, and the backend supports padding, the images are written with padding from the start. The padding is zeros, which do not
+ * change sums. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 
@@ -26,8 +26,8 @@ static bool only_convolutions_read(const struct gt_graph *g, gt_vid v)
 	return readers > 0;
 }
 
-/* Asks the backend about the gather call only: whether it supports a convolution may depend on the batch size, but all graphs of a run must
- * have the same input. */
+/* Asks the backend only about the gather call: support for a convolution may depend on the batch size, but all graphs of a run must have
+ * the same input. */
 static enum gt_code gathers_padded(struct gt_space *s, const struct gt_tdesc *padded, bool *yes, struct gt_err *err)
 {
 	struct gt_attr_gather attr = {0};

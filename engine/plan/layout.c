@@ -63,7 +63,7 @@ void gt_layout_bytes(struct gt_space *s)
 	}
 }
 
-/* Assigns offsets to the parameters and buffers of g that have no offset yet. The kernels of g have chosen the layouts before. The first
+/* Assigns offsets to the parameters and buffers of g that have no offset yet. The kernels of g have already chosen their layouts. The first
  * graph uses all parameters, unless it is a pipeline stage: then the next stage's graph adds its own parameters, and parameters that no
  * stage of this rank uses get no memory. Steps: parameters with gradients, bucket by bucket, in the order in which nodes finish the
  * gradients; frozen parameters in a bucket of their own; buffers. */

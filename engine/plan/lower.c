@@ -9,8 +9,8 @@ static bool in_space(enum gt_vkind k)
 	return k == GT_V_PARAM || k == GT_V_WORK || k == GT_V_GRAD || k == GT_V_BUFFER;
 }
 
-/* Returns the description of a value that a kernel gets. For a parameter it has the layout that is stored in the space, and the dtype of
- * the value (master values or 16-bit copy). */
+/* Returns the description of a value for a kernel. For a parameter it has the layout that is stored in the space, and the dtype of the
+ * value (master values or 16-bit copy). */
 static struct gt_tdesc desc_of(const struct gt_space *s, const struct gt_value *v)
 {
 	if (!in_space(v->kind))
@@ -107,8 +107,8 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	return GT_OK;
 }
 
-/* Steps: start the parameters' layouts if g is the first graph; lower every node that is no alias; assign the missing offsets of
- * parameters; find when sharded parameters are gathered; plan the memory of activations; grow the arenas to what this plan needs. */
+/* Steps: start the parameters' layouts if g is the first graph; lower every node except aliases; assign the missing offsets of parameters;
+ * find when sharded parameters are gathered; plan the memory of activations; grow the arenas to what this plan needs. */
 enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out,
                           struct gt_err *err)
 {
@@ -118,7 +118,7 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 	if (first)
 		GT_TRY(gt_layout_start(s, g, err));
 	if (g->nparams != s->layout.first->nparams)
-		return gt_fail(err, GT_EINTERNAL, "a graph with %d parameters cannot use parameter memory that was planned for %d",
+		return gt_fail(err, GT_EINTERNAL, "a graph with %d parameters cannot use the memory that was planned for %d parameters",
 		               g->nparams, s->layout.first->nparams);
 	GT_NEW(p, s->arena, 1, err);
 	p->space = s;

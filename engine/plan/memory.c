@@ -1,9 +1,9 @@
 /* Plans the memory of activations, in three passes over the list of nodes:
  * 1. An output that is its input under another description (flatten of NHWC, dropout in evaluation) shares the input's memory.
  * 2. An element-wise node overwrites its input if no later node reads it.
- * 3. The remaining blocks get offsets. The workspace of each call is a block too, which lives while the call runs. Blocks are placed in
- *    order of size, the largest first, each at the lowest offset that is free during its lifetime. Blocks that other ranks read are
- *    placed in an arena of their own, where their offsets must be equal on all ranks: their lifetimes come from a graph that is the same on
+ * 3. The remaining blocks get offsets. The workspace of each call is also a block, whose lifetime is the call. Blocks are placed in order
+ *    of size, the largest first, each at the lowest offset that is free during its lifetime. Blocks that other ranks read are placed in an
+ *    arena of their own, where offsets must be equal on all ranks; this holds because the graph that gives their lifetimes is the same on
  *    every rank.
  * Largest-first placement is within a few per cent of the lower bound for networks (Pisarchyk & Lee, "Efficient memory management for deep
  * neural net inference", 2020, greedy by size). */
@@ -92,7 +92,7 @@ static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, cons
 		if (g->values[r].kind != GT_V_ACT || p->slot[r].arena == GT_A_SHARED_ACT)
 			continue;
 		if (gt_tdesc_bytes(&g->values[r].desc) != bytes)
-			return gt_fail(err, GT_EINTERNAL, "%s: a tensor that other ranks read shares its memory with another tensor", n->name);
+			return gt_fail(err, GT_EINTERNAL, "%s: a tensor that other ranks read must not share memory with another tensor", n->name);
 		p->slot[r].arena = GT_A_SHARED_ACT;
 		rows[(*nrows)++] = (struct block){.root = r,
 		                                  .bytes = bytes * (size_t)attr->parts,
@@ -137,7 +137,7 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 				last[r] = i;
 		}
 	}
-	if (g->output >= 0) /* keeps the output, which predictions and the search for the origin of a NaN read after the last node */
+	if (g->output >= 0) /* keep the output: predictions, and the search for the origin of a NaN, read it after the last node */
 		last[slot[g->output].root] = g->nnodes;
 
 	for (int i = 0; i < g->nnodes; i++) {

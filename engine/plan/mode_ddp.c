@@ -1,17 +1,17 @@
 /* Mode "ddp": data parallelism as in torch.nn.parallel.DistributedDataParallel. Every rank has the whole model and processes its part of
  * every micro-batch. Gradients are summed over the ranks bucket by bucket, as soon as the backward pass of the last micro-batch has
  * finished a bucket; the gradients of earlier micro-batches are accumulated without communication (no_sync in torch). All ranks then make
- * the same update. With one rank it does what mode "single" does.
+ * the same update. With one rank it is the same as mode "single".
  *
  * Ranks that share memory (CPU ranks of one host) have one copy of the parameters. Each rank then makes its part of the update for all
- * ranks, as in stage 1 of mode "zero", and nothing has to be gathered. The results are the same bits.
+ * ranks, as in stage 1 of mode "zero", but nothing needs to be gathered. The results are the same bits.
  *
- * Only the running statistics of rank 0 are used: evaluations and checkpoints read them. Nothing reads the copies of the other ranks. */
+ * Evaluations and checkpoints read only the running statistics of rank 0. The copies of the other ranks are not read. */
 #include "plan/emit.h"
 #include "plan/replicas.h"
 
-/* Returns whether the update must not be sharded: an optimizer needs whole matrices, or the clipping norm of all gradients must not depend
- * in its last bits on the sharding (reproducible = "world"). */
+/* Returns whether the update must not be sharded: an optimizer needs whole matrices, or the last bits of the gradients' norm for clipping
+ * must not depend on sharding (reproducible = "world"). */
 static bool needs_whole(const struct gt_conf *c)
 {
 	return gt_replicas_whole_optimizer(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);

@@ -40,7 +40,7 @@ static enum gt_code find_position(const struct gt_conf *c, int rank, int world, 
 	if (c->parallel.across == GT_ACROSS_ZERO && copies > 1 && gt_replicas_whole_optimizer(c))
 		return gt_conf_refuse(c, "parallel.across", err,
 		                      "parallel.across = \"zero\" and the optimizer \"%s\" do not go together: this optimizer needs whole "
-		                      "parameters, but each copy of the pipeline would have a part of them; use parallel.across = \"ddp\"",
+		                      "parameters, but each copy of the pipeline would have only a part of them; use parallel.across = \"ddp\"",
 		                      gt_replicas_whole_optimizer(c));
 	struct gt_rank_coords s = gt_rank_coords_of(rank, world, world / copies);
 	*out = (struct gt_rank_position){.rank = rank,
@@ -94,8 +94,7 @@ enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedul
 struct pipe {
 	struct gt_emit e;
 	const struct gt_job *job;
-	int *unit;               /* [micro]: index in job->unit of the micro-batch's unit; a unit without a plan is no micro-batch of the
-	                            schedule */
+	int *unit;               /* [micro]: index in job->unit of the micro-batch's unit; units without a plan are not in the schedule */
 	int *act_slot;           /* [k]: first activation slot of stage k of this rank */
 	struct gt_plan **plan;   /* [micro * nstages + k]: instance of the stage's plan; NULL: not made yet */
 	int micros;              /* number of micro-batches in the schedule: units that have a plan */
@@ -162,8 +161,8 @@ static struct gt_call *other_end(struct pipe *p, int micro, const struct gt_plan
 }
 
 /* Appends a transfer. A transfer within the rank is one copy: in the forward pass the receiver makes it, in the backward pass the sender.
- * The SEND of a forward copy is in the backward pass (plan/pipeline_partition.h), only to keep the value until then; it makes no step,
- * because the memory of the receiver may be reused by then. */
+ * The SEND of a forward copy is in the backward pass (plan/pipeline_partition.h) only to keep the value until then. It makes no step,
+ * because the receiver's memory may then be in other use. */
 static void append_transfer(struct pipe *p, const struct gt_cell *cell, struct gt_plan *q, struct gt_call *c)
 {
 	struct gt_call *end = NULL;
@@ -173,7 +172,7 @@ static void append_transfer(struct pipe *p, const struct gt_cell *cell, struct g
 			return;
 		if (!(end = other_end(p, cell->micro, q, c))) {
 			if (p->e.code == GT_OK)
-				p->e.code = gt_fail(p->e.err, GT_EINTERNAL, "%s of %s within one rank has no counterpart", c->op, c->layer);
+				p->e.code = gt_fail(p->e.err, GT_EINTERNAL, "%s of %s within one rank has no matching send or receive", c->op, c->layer);
 			return;
 		}
 		if (!receives && end->phase == GT_PHASE_F)
@@ -207,8 +206,8 @@ static void reduce_ready_buckets(struct pipe *p, const int *ready, int i)
 }
 
 /* If cell c completes the gradients of its stage, because it is a backward cell of the last micro-batch, returns the result of
- * gt_emit_bucket_ready; otherwise returns NULL. The buckets of all ranks are reduced in one order, from the last stage of a rank to its
- * first, whatever the number of micro-batches. Therefore two ranks cannot wait for each other. */
+ * gt_emit_bucket_ready; otherwise returns NULL. All ranks reduce buckets in the same order, from the last stage of a rank to its first, for
+ * any number of micro-batches. Therefore two ranks cannot wait for each other. */
 static int *find_ready_buckets(struct pipe *p, const struct gt_cell *c, const struct gt_plan *q)
 {
 	int *ready = NULL;
@@ -253,7 +252,7 @@ static void append_cell(struct pipe *p, const struct gt_cell *c)
 	}
 	if (loads)
 		append_load(p, c, q);
-	if (ready) /* without streams a reduction blocks the rank, so it comes after the sends for which other stages wait */
+	if (ready) /* without streams, a reduction blocks the rank, so the sends, for which other stages wait, come first */
 		reduce_ready_buckets(p, ready, done);
 	if (c->kind == GT_CELL_BW && p->job->nstages == 1)
 		flush_grad_levels(p, unit + 1);

@@ -1,7 +1,7 @@
-/* Mode "zero": data parallelism as in mode ddp, but a rank does not keep everything. Every bucket is divided into equal shards, one for
- * each rank. Rank r keeps only shard r of the optimizer state (stage 1), of the gradients too (stage 2), and of the parameters too
- * (stage 3) (Rajbhandari et al. 2020, "ZeRO"; stage 1 is torch's ZeroRedundancyOptimizer). The results equal those of mode ddp. What each
- * stage does:
+/* Mode "zero": data parallelism as in mode ddp, but a rank keeps only a part of the optimizer state, gradients and parameters. Every bucket
+ * is divided into equal shards, one for each rank. Rank r keeps only shard r of the optimizer state (stage 1), of the gradients too (stage
+ * 2), and of the parameters too (stage 3) (Rajbhandari et al. 2020, "ZeRO"; stage 1 is torch's ZeroRedundancyOptimizer). The results equal
+ * those of mode ddp. What each stage does:
  *   1: Gradients are reduced to the rank that owns the shard. It updates its shard of the parameters; then all ranks gather the parameters,
  *      unless they share them.
  *   2: In every micro-batch, a bucket's gradients are reduced into the owners' shards as soon as they are finished, and the next bucket
@@ -15,8 +15,7 @@ static enum gt_code find_position(const struct gt_conf *c, int rank, int world, 
 	if (world > 1 && whole)
 		return gt_conf_refuse(c, "parallel.mode", err,
 		                      "parallel.mode = \"zero\" and the optimizer \"%s\" do not go together: this optimizer needs whole "
-		                      "parameters, but each rank would have a part of them; use parallel.mode = \"ddp\"",
-		                      whole);
+		                      "parameters, but each rank would have only a part of them; use parallel.mode = \"ddp\"", whole);
 	return gt_replicas_position(c, rank, world, out, err);
 }
 
@@ -44,8 +43,8 @@ static size_t shard_elements(const struct gt_space *s, int b)
 }
 
 /* Appends steps that set to 0 the elements of bucket b for which the unit makes no gradients: padding, and parameters that are frozen in
- * this phase of the run. All buckets use the same memory, so these elements have values of other buckets, or of earlier phases, and the sum
- * of squares would include them. */
+ * this phase of the run. All buckets use the same memory, so these elements still have values of other buckets or earlier phases, which the
+ * sum of squares would include. */
 static void clear_gaps(struct gt_emit *e, int b, int unit)
 {
 	const struct gt_space *s = e->job->space;

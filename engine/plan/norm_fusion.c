@@ -1,4 +1,4 @@
-/* Patterns of backend fusion (backend_fusion.c) for batch normalisation and pooling. They change no bit of the result, but only some
+/* Patterns of backend fusion (backend_fusion.c) for batch normalisation and pooling. The results are the same, bit for bit, but only some
  * backends have the kernels. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
@@ -15,8 +15,8 @@ static enum gt_code norm_with(struct gt_graph *g, struct gt_node *n, int act, st
 	return GT_OK;
 }
 
-/* Counts how often nodes read value v or an alias of v. Alias nodes do not count; the model's output does. Sets *first to the first such
- * node, or -1. */
+/* Counts how often nodes read value v or an alias of v. Alias nodes are not counted; the model's output is counted as a read. Sets *first
+ * to the first such node, or -1. */
 static int count_readers(const struct gt_graph *g, gt_vid v, int *first)
 {
 	int n = gt_graph_source(g, g->output) == v;
@@ -42,8 +42,8 @@ static int gelu_gradient(const struct gt_graph *g, gt_vid y, int gelu)
 	return found;
 }
 
-/* batchnorm → gelu and gelu.dx → batchnorm.dx: the normalisation writes the gelu of its result only. Its gradient computes the result again
- * from x, which it reads in any case. The results are the same, bit for bit. */
+/* batchnorm → gelu and gelu.dx → batchnorm.dx: the normalisation writes only the gelu of its result. Its gradient computes the result again
+ * from x, which it reads anyway. The results are the same, bit for bit. */
 enum gt_code gt_fuse_gelu_of_norm(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
@@ -82,8 +82,8 @@ enum gt_code gt_fuse_gelu_of_norm(struct gt_fusion *f, int i, struct gt_err *err
 	return GT_OK;
 }
 
-/* add → batchnorm.dx: the two gradients of a normalisation's output, as at a residual connection, are added as they are read. If other
- * nodes read the sum too, batchnorm.dx writes it. The results are the same, bit for bit. */
+/* add → batchnorm.dx: the two gradients of a normalisation's output (for example at a residual connection) are added when they are read. If
+ * other nodes read the sum too, batchnorm.dx writes it. The results are the same, bit for bit. */
 enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
@@ -140,7 +140,7 @@ enum gt_code gt_fuse_pool_indices(struct gt_fusion *f, int i, struct gt_err *err
 	return code;
 }
 
-/* Does not write indices that no node reads, as in an evaluation. */
+/* Removes the output of indices that no node reads, as in an evaluation. */
 enum gt_code gt_fuse_pool_without_indices(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_node n = f->g->nodes[i];

@@ -84,7 +84,7 @@ static enum gt_code alloc_arena(struct gt_space *s, enum gt_arena_id id, size_t 
 }
 
 /* GTRAIN_NAN_MEMORY, for tests: fills the arenas whose contents a step computes before it reads them with bytes 0xff, which are NaN in
- * every floating-point type. alloc() zeroes memory, so a kernel that reads memory before it is written would find zeros there. */
+ * every floating-point type. alloc() zeroes memory, so a kernel that reads memory too early would find zeros. */
 static enum gt_code fill_with_nan(const struct gt_space *s, enum gt_arena_id id, struct gt_err *err)
 {
 	bool computed = !s->memory.lent[id]; /* other ranks may already write to shared memory */

@@ -25,7 +25,7 @@ static enum gt_code record_use(struct gt_plan *p, int i, int b, struct gt_err *e
 		return GT_OK;
 	}
 	if (p->nspans == 2 * p->space->shards.nbuckets)
-		return gt_fail(err, GT_EINTERNAL, "bucket %d would be gathered more than twice in a step", b);
+		return gt_fail(err, GT_EINTERNAL, "the parameters of bucket %d would be gathered more than twice per step", b);
 	p->span[p->nspans++] = (struct gt_gather_span){b, -1, i, i};
 	return GT_OK;
 }

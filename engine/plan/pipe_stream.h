@@ -11,8 +11,8 @@
 void gt_pipe_separate_transfers(struct gt_emit *e);
 
 /* Moves the transfers to a stream of their own, if the device queues steps (gt_job.queues). Each group of consecutive transfers waits
- * for the kernels before it. If a group receives data, later kernels wait for the group. If it only sends, later kernels continue until a
- * kernel would write memory that a transfer still reads. In this way weight gradients are computed while the gradient of an activation is
+ * for the kernels before it. If a group receives data, later kernels wait for the group. If the group only sends, later kernels wait only
+ * when a kernel would write memory that a transfer still reads. So weight gradients are computed while the gradient of an activation is
  * being sent:
  *
  *	stream 0 (kernels)     … linear.dx ----+     linear.dw     linear.dw  …

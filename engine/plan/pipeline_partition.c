@@ -32,8 +32,7 @@ static bool is_recomputed(const struct gt_graph *g, const struct gt_node *n)
 	return false;
 }
 
-/* Returns whether node n may be in phase W, because only the optimizer's update needs its outputs. wanted: values that a node of phase B
- * reads. */
+/* Returns whether node n may be in phase W: only the optimizer's update needs its outputs. wanted: values that a node of phase B reads. */
 static bool is_deferrable(const struct gt_graph *g, const struct gt_node *n, const bool *wanted)
 {
 	bool again = is_recomputed(g, n);
@@ -99,7 +98,7 @@ static enum gt_code record_use(struct gt_partition *c, uint8_t *use, gt_vid v, i
 	enum gt_phase phase = c->phase[p] == GT_PHASE_F && s < t ? GT_PHASE_F : GT_PHASE_B;
 	bool legal = c->phase[p] == GT_PHASE_F ? s < t || reader != GT_PHASE_F : s > t && c->phase[p] == GT_PHASE_B;
 	if (!legal || val->kind != GT_V_ACT || val->desc.any || !c->live[p])
-		return gt_fail(err, GT_EINTERNAL, "partition: %s cannot be sent from stage %d to stage %d", val->name, s, t);
+		return gt_fail(err, GT_EINTERNAL, "partition: the tensor %s cannot be sent from stage %d to stage %d", val->name, s, t);
 	use[(int64_t)r * c->stages + t] = (uint8_t)(1 + phase);
 	return GT_OK;
 }
@@ -154,7 +153,7 @@ enum gt_code gt_partition_make(const struct gt_graph *full, const int *stage_of,
 	for (int i = 0; i < full->nnodes; i++) {
 		int s = full->nodes[i].layer < 0 ? stages - 1 : stage_of[full->nodes[i].layer];
 		if (s < 0 || s >= stages)
-			return gt_fail(err, GT_EINTERNAL, "partition: the stage of %s is %d, but there are %d stages", full->nodes[i].name, s, stages);
+			return gt_fail(err, GT_EINTERNAL, "partition: %s belongs to stage %d, but there are %d stages", full->nodes[i].name, s, stages);
 		c->stage[i] = s;
 	}
 	GT_TRY(find_phases(c, err));

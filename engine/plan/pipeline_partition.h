@@ -14,21 +14,21 @@
  *	stage 1                 RECV a  fc  loss  fc.dx      SEND da  fc.dw
  *
  * - Stage s runs on rank s % ranks of the pipeline. If both stages of a transfer are on one rank, the peer is the rank itself and the
- *   transfer is one copy. In the forward pass the copy is made when the receiving stage begins. Until then the value is kept, because its
- *   SEND node is at the start of the sending stage's backward pass. In the backward pass the copy is made as soon as the value is made,
- *   because the receiving stage's memory is reserved from its own forward pass on.
- * - Parameters keep their indices: parameter i is the same tensor in the whole graph and in the graph of every stage. It has values only on
- *   the stage that uses it, and a space gives it memory only there.
+ *   transfer is one copy. In the forward pass the copy is made when the receiving stage begins. Until then the value stays in memory,
+ *   because its SEND node is at the start of the sending stage's backward pass. In the backward pass the copy is made as soon as the value
+ *   is made, because the receiving stage's memory is reserved from its own forward pass on.
+ * - Parameters keep their indices: parameter i is the same tensor in the whole graph and in the graph of every stage. Only the stage that
+ *   uses a parameter has its values and memory for them.
  * - A tied parameter (gt_param.tied) belongs to the stage of the layer that owns it. gt_graph_send_tied, before the partition, gives layers
  *   of other stages a copy of the parameter, which is sent like an activation; the nodes that make its gradient are all on the owner's
  *   stage (ir/autodiff.c), which receives their operands. So the sums have the same order as without a pipeline.
  * - Images and labels are never sent: a stage that reads them loads them. Metrics stay on the last stage.
- * - A value that shares another value's memory (gt_node_alias) is not sent. The value that owns the memory is sent, and the receiving stage
- *   makes the alias again.
+ * - A value that shares another value's memory (gt_node_alias) is not sent. Instead the value that owns the memory is sent, and the
+ *   receiving stage makes the alias.
  * - A value that is recomputed for the backward pass (recompute.h) is recomputed on its own stage only. A stage that receives the value
  *   keeps it.
  * - Both ends order their transfers in the same way: within one phase of a micro-batch, in the order of gt_partition.cross. A stage
- *   receives the values for a phase at the start of the phase; their memory has no earlier use, so data may also arrive early. In the
+ *   receives the values for a phase at the start of the phase; their memory has no earlier use, so that data may arrive early. In the
  *   forward pass a stage sends at the end, together with its next receives; in the backward pass it sends a value right after the node that
  *   makes the value.
  * - The nodes of a stage are in the order of the phases: forward, backward, and with `split` the nodes that make only gradients of
@@ -88,8 +88,8 @@ int gt_graph_layers(const struct gt_graph *g); /* number of config layers that h
 void gt_partition_costs(const struct gt_graph *g, double flops_per_byte, double *cost);
 
 /* Divides the layers into consecutive stages of at least one layer each, so that the cost of the most expensive stage is as low as
- * possible. Among such divisions it takes the one that sends the fewest bytes of activations from stage to stage (gradients return on the
- * same paths). cost: one entry for each node, forward and backward, from gt_partition_costs. The result is optimal; computing it takes
+ * possible. Among such divisions it takes the division that sends the fewest bytes of activations from stage to stage (gradients take the
+ * same paths back). cost: one entry for each node, forward and backward, from gt_partition_costs. The result is optimal; computing it takes
  * O(stages * layers^2) time. Returns GT_ECONFIG if there are fewer layers than stages. */
 enum gt_code gt_partition_balance(const struct gt_graph *g, const double *cost, int stages, int *stage_of, struct gt_err *err);
 

@@ -45,7 +45,7 @@ static void put_1f1b(struct gt_grid *g, int rank)
 }
 
 /* Appends the k-th forward (or backward) cell of a rank. Micro-batches form groups of p, and each group passes all stages of the rank. The
- * last group is treated as a full one, and cells of micro-batches that do not exist are left out. This keeps the order of a schedule
+ * last group is treated as a full group, and cells of micro-batches that do not exist are left out. So the order is that of a schedule
  * without deadlocks. A shorter last group may deadlock: with 4 ranks, 3 stages on each and 5 micro-batches the ranks would wait for each
  * other. */
 static void put_interleaved_cell(struct gt_grid *g, int rank, int k, bool backward)
@@ -176,8 +176,8 @@ static double cell_duration(const struct gt_grid_cost *k, const struct gt_cell *
 	return duration_of(k->b, c->stage) + duration_of(k->w, c->stage);
 }
 
-/* Runs the schedule in simulated time: each rank executes its next cell as soon as the cell's inputs are known to be available, until no
- * rank can continue. Then it computes the idle shares. */
+/* Runs the schedule in simulated time: each rank executes its next cell as soon as the inputs of the cell are available, until no rank can
+ * continue. Then it computes the idle shares. */
 enum gt_code gt_grid_time(struct gt_arena *a, const struct gt_grid *g, const struct gt_grid_cost *cost, struct gt_grid_time *out,
                           struct gt_err *err)
 {
@@ -249,7 +249,7 @@ enum gt_code gt_grid_text(struct gt_arena *a, const struct gt_grid *g, int colum
 	if (!f)
 		return gt_fail_memory(err, 0);
 	if (fit < span)
-		fit = fit > 1 ? fit - 1 : 1; /* keeps room for the "..." of a line that is cut off */
+		fit = fit > 1 ? fit - 1 : 1; /* reserve space for "..." at the end of a truncated line */
 	for (int r = 0; r < g->ranks; r++) {
 		int x = 0, i = 0;
 		snprintf(cell, sizeof cell, "rank %d ", r);

@@ -1,8 +1,8 @@
-/* The planner: lowers graphs onto a device and plans all memory. Every decision is made here, before step 0.
+/* The planner: lowers graphs onto a device and plans all memory. All decisions are made before step 0.
  *
  * A gt_space holds what all graphs of a model share: the memory arenas and, for each parameter, the offsets of its master values, its
  * gradient, its optimizer state and its 16-bit copy. The arenas PARAM, GRAD, WORK and each slot of STATE are flat: they use the same
- * element offsets, in the order in which the backward pass finishes gradients. A range of elements therefore has the same parameters in all
+ * element offsets, in the order in which the backward pass finishes gradients. So a range of elements belongs to the same parameters in all
  * these arenas. A gradient bucket (gt_bucket) is such a range.
  *
  * A gt_plan is one graph lowered onto a device: a list of prepared kernels in execution order, and an arena and an offset for every value.
@@ -34,7 +34,7 @@
 	X(GT_A_WORK, "16-bit weights")   \
 	X(GT_A_BUFFER, "buffers")        \
 	X(GT_A_ACT, "activations")       \
-	X(GT_A_SHARED_ACT, "rows of all ranks") /* a rank writes its block of rows, reads all blocks (GT_OP_ROWS) */ \
+	X(GT_A_SHARED_ACT, "rows of all ranks") /* each rank writes its block of rows and reads all blocks (GT_OP_ROWS) */ \
 	X(GT_A_SCRATCH, "scratch")       /* workspace of calls outside the plans; the workspace of a plan's calls is part of ACT */ \
 	X(GT_A_METRICS, "metrics")
 
@@ -81,9 +81,9 @@ enum gt_sync_method {
 	GT_SYNC_RANK0_UPDATE,    /* gradients are summed, and rank 0 makes the update; the other ranks have no optimizer state */
 	GT_SYNC_SHARDED_UPDATE,  /* each rank gets the sum of its shard of every bucket, has the optimizer state of that shard only, and updates
 	                            that shard of the parameters; enum gt_sharding lists the other sharded tensors */
-	GT_SYNC_FACTORED_UPDATE, /* weight gradients are not summed: ranks share the PARAM, WORK and STATE arenas and the two factors of each
-	                            weight gradient; each rank computes and applies a part of each gradient (gt_plan_factors), and rank 0
-	                            updates the other parameters */
+	GT_SYNC_FACTORED_UPDATE, /* weight gradients are not summed over ranks: ranks share the PARAM, WORK and STATE arenas and the two factors
+	                            of each weight gradient; each rank computes and applies a part of each gradient (gt_plan_factors), and rank
+	                            0 updates the other parameters */
 };
 /* "all_reduce", "rank0_update", "sharded_update", "factored_update" */
 const char *gt_sync_method_name(enum gt_sync_method m);
@@ -112,7 +112,7 @@ struct gt_gather_span {
 /* Where the parameters of a model are in the flat arenas. The first plan of a space decides it. */
 struct gt_param_layout {
 	struct gt_graph *first;      /* the first graph that was planned; its parameters are the model's. NULL before the first plan */
-	struct gt_param_slot *param; /* one for each parameter of `first` */
+	struct gt_param_slot *param; /* one slot for each parameter of `first` */
 	enum gt_dtype master;        /* dtype of parameters, gradients and state: f32 or f64 */
 	enum gt_dtype work;          /* dtype of the copies in WORK: bf16 or f16; equal to master if there are no copies */
 	int nstates;                 /* number of optimizer state tensors of each parameter, 0 … 3; each is one slot of STATE */
@@ -161,7 +161,7 @@ struct gt_space {
 	struct gt_memory memory;
 };
 
-/* A position in an arena: the device address is this offset from the arena's base, which is known only after gt_space_alloc. */
+/* A position in an arena: an offset from the arena's base, whose device address is known only after gt_space_alloc. */
 struct gt_range {
 	enum gt_arena_id arena;
 	size_t offset; /* bytes */
@@ -171,9 +171,9 @@ struct gt_range {
 struct gt_call {
 	struct gt_kernel *kernel;        /* the prepared kernel; NULL: the call is a communication */
 	const struct gt_attr_comm *comm; /* attributes of the communication; NULL: the call is a kernel */
-	size_t count;                    /* of a communication: number of elements, counted as in gt_coll.count */
-	enum gt_dtype dtype;             /* of a communication: type of the elements */
-	struct gt_range from, to;        /* of a communication outside a graph: positions of the input and the output */
+	size_t count;                    /* number of elements of a communication, counted as in gt_coll.count */
+	enum gt_dtype dtype;             /* type of the elements of a communication */
+	struct gt_range from, to;        /* positions of input and output of a communication outside a graph */
 	bool fused_update;               /* the kernel changes weights, so it must run after the CHECK step */
 	const char *op, *layer;          /* names of the operation and the layer, for dumps and messages */
 	int node;                        /* index of the call's node in the graph; -1: the call belongs to no graph */
@@ -229,15 +229,15 @@ void gt_space_close(struct gt_space *s); /* the caller must have closed all plan
 
 /* fused_update.c: where the backend supports it, replaces the kernel that computes a weight gradient by a kernel that also updates the
  * weight. The gradient is then neither stored nor read again. These kernels run after all other kernels, so that one CHECK step can still
- * stop the update before any weight changes. The CHECK does not see the gradient's values; it uses an upper bound of the values, which a
- * BOUND node computes from the gradient's two factors. Use it only for programs of one micro-batch on one rank, without gradient clipping.
- * apply has an entry for each parameter. */
+ * stop the update before any weight changes. The CHECK cannot read the gradient's values; instead it reads an upper bound of the values,
+ * which a BOUND node computes from the gradient's two factors. Use it only for programs of one micro-batch on one rank, without gradient
+ * clipping. apply has an entry for each parameter. */
 enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const struct gt_update_spec *apply, struct gt_err *err);
 
 /* backend_fusion.c: where the backend supports it, replaces neighbouring nodes by one node (the last layer and the loss; both gradients
  * of a layer), or a large operand by a smaller operand (one bit for each element instead of the output of a relu). It tries a table of
- * patterns. For each pattern it asks the backend's prepare(); if that refuses, the graph is unchanged. Call it on a graph that is otherwise
- * finished, before gt_plan_fuse_updates. accumulate and deterministic are the values that gt_plan_make will get. */
+ * patterns. For each pattern it calls the backend's prepare(); if the backend refuses the call, the graph is unchanged. Call it on a graph
+ * that is otherwise finished, before gt_plan_fuse_updates. accumulate and deterministic are the values that gt_plan_make will get. */
 enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err);
 
 /* image_padding.c: where the backend supports it and only convolutions without groups read the images, pads the channels of the images to
@@ -284,8 +284,8 @@ void gt_space_size(struct gt_space *s);
 enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err);
 
 /* gt_plan_bind fills in the operand pointers of a plan's calls, after gt_space_alloc. gt_plan_bind_batch sets only the operands that are
- * images or targets of a batch: input[i] is the address of the graph's input i. It is cheap, and the executor calls it whenever the address
- * of the batch changes. */
+ * images or targets of a batch: input[i] is the address of the graph's input i. It takes little time; the executor calls it whenever the
+ * address of the batch changes. */
 void gt_plan_bind(struct gt_plan *p);
 void gt_plan_bind_batch(struct gt_plan *p, void *const *input, void *target);
 

@@ -26,7 +26,7 @@
 /* X(id, name in dumps) */
 #define GT_STEPS(X)                                                                                                 \
 	X(GT_STEP_LOAD, "load")     /* reads the images and labels of the next micro-batch for the plan */              \
-	X(GT_STEP_BIND, "bind")     /* gives the images and labels of a LOAD also to a second plan */                   \
+	X(GT_STEP_BIND, "bind")     /* passes the images and labels of a LOAD to a second plan, too */                   \
 	X(GT_STEP_PASS, "pass")     /* skips the next micro-batch, which only other ranks read */                       \
 	X(GT_STEP_LAUNCH, "launch") /* runs one kernel */                                                               \
 	X(GT_STEP_COMM, "comm")     /* runs the collective or transfer gt_call.comm */                                  \
@@ -34,7 +34,7 @@
 	X(GT_STEP_CLEAR, "clear")   /* sets `bytes` bytes of an arena to 0, from `range` on */                          \
 	X(GT_STEP_RECORD, "record") /* records an event on the step's stream */                                         \
 	X(GT_STEP_WAIT, "wait")     /* makes the step's stream wait for an event */                                     \
-	X(GT_STEP_CHECK, "check")   /* runs the kernel that lets the update happen only if loss and gradients are finite */ \
+	X(GT_STEP_CHECK, "check")   /* runs the kernel that allows the update only if loss and gradients are finite */ \
 	X(GT_STEP_UPDATE, "update") /* runs an optimizer kernel */
 
 enum gt_step_kind {
@@ -85,8 +85,8 @@ struct gt_update {
 	const int *bucket;             /* [nupdates]: bucket that each entry of update updates; -1: all buckets */
 	int nupdates;                  /* length of update; 0: all updates are fused into the kernels that compute the gradients */
 	struct gt_call *merge;         /* [levels - 1]: call i adds level i + 1 of GRAD to level i */
-	/* [nstale]: elements of GRAD that have gradients of earlier steps, but whose parameters this program no longer trains. They must be set
-	 * to 0 before gradients, or squares of gradients for the norm, are summed. */
+	/* [nstale]: elements of GRAD that still have gradients of earlier steps, but whose parameters this program does not train. They must be
+	 * set to 0 before gradients, or their squares for the norm, are summed. */
 	const struct gt_elements *stale;
 	int nstale;
 	/* [number of buckets]: true if this program trains no parameter of the bucket. Its gradients are then 0 on every rank and are not

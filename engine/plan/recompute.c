@@ -5,12 +5,12 @@
 
 struct pass {
 	struct gt_graph *g;
-	gt_vid *root;  /* [value]: the value that owns its memory: the value that it aliases, or itself */
-	bool *drop;    /* [value]: whether it is dropped after the forward pass and recomputed */
+	gt_vid *root;  /* [value]: the value that owns its memory: the value of which it is an alias, or itself */
+	bool *drop;    /* [value]: whether the value is dropped after the forward pass and recomputed */
 	gt_vid *again; /* [value]: for a dropped value, the value that recomputes it; -1: not made yet */
 };
 
-/* Returns the index of the first backward node. The nodes before it are the forward pass; the last of them is the loss. */
+/* Returns the index of the first backward node. The nodes before it are the forward pass; the last node of it is the loss. */
 static int first_backward(const struct gt_graph *g)
 {
 	int i = 0;
@@ -83,7 +83,7 @@ static enum gt_code choose_drops(struct pass *p, const struct gt_layer_spec *lay
 }
 
 /* Replaces *v by the value that the backward pass reads instead. If *v was dropped and is not recomputed yet, appends the nodes that
- * compute it again, after those of its own dropped operands. */
+ * compute it again, after the nodes that recompute its own dropped operands. */
 static enum gt_code make_available(struct pass *p, gt_vid *v, struct gt_err *err)
 {
 	struct gt_graph *g = p->g;

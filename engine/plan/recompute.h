@@ -1,6 +1,6 @@
 /* Recomputation of activations: the backward pass computes some activations again instead of keeping them in memory since the forward pass
- * (Chen et al., "Training deep nets with sublinear memory cost", 2016). This rewrites a finished training graph and leaves all results the
- * same, bit for bit: the same kernels run twice on the same operands. Statistics of a batch are kept, and running statistics are not
+ * (Chen et al., "Training deep nets with sublinear memory cost", 2016). This rewrites a finished training graph. All results are the same,
+ * bit for bit, because the same kernels run twice on the same operands. Statistics of a batch are kept, and running statistics are not
  * updated a second time.
  *
  * A value is dropped after the forward pass

@@ -162,7 +162,7 @@ static void reduce_bucket(struct gt_emit *e, const struct gt_pass_hooks *how, in
 		                                 .bytes = gt_space_element(s, GT_A_GRAD, gt_space_shard(s, b)).offset});
 }
 
-/* Returns the number of buckets that have gradients in any phase of the run; these come first. */
+/* Returns the number of buckets that have gradients in any phase of the run. These buckets come first. */
 static int count_trainable(const struct gt_space *s)
 {
 	int n = 0;
@@ -241,7 +241,7 @@ enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *
 	GT_TRY(gt_replicas_passes(&e, &(struct gt_pass_hooks){.reduce = gt_replicas_sum}));
 	if (job->update) {
 		gt_emit_stream_wait(&e, 1, 0);
-		gt_emit_check(&e); /* every rank checks, so that all ranks decide in the same way */
+		gt_emit_check(&e); /* every rank makes the check, so that all ranks make the same decision */
 		for (int i = 0; i < job->update->nupdates && job->at.data == 0; i++)
 			append_update(&e, i);
 		gt_emit_stream_wait(&e, 0, 1);

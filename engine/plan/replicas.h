@@ -15,7 +15,7 @@
 enum gt_code gt_replicas_position(const struct gt_conf *c, int rank, int world, struct gt_rank_position *out, struct gt_err *err);
 
 /* gt_strategy.shard of dp and ddp; the functions of zero and pipe call it too. gt_strategy.sync chooses the method by which the ranks with
- * the same parameters make an update (enum gt_sync_method): the first possible one in the mode's row:
+ * the same parameters make an update (enum gt_sync_method): the first possible method in the mode's row:
  *
  *	mode   ranks that share memory (CPU, one host)        other ranks
  *	ddp    factored_update, sharded_update, all_reduce    all_reduce

@@ -1,6 +1,6 @@
 /* Strategies: the parallel modes. A strategy turns plans (graphs whose nodes are prepared kernels, plan/plan.h) into the list of steps of
- * one rank. It is a const row of functions (gt_strategy) whose results depend only on their arguments. Nothing else in the engine knows
- * which mode runs.
+ * one rank. It is a const row of functions (gt_strategy) whose results depend only on their arguments. No other part of the engine depends
+ * on the mode.
  *
  *	const struct gt_strategy *st = gt_strategy_of(GT_MODE_DDP);
  *	st->position(conf, rank, world, &at, err);           checks the config and computes the rank's position
@@ -43,8 +43,8 @@ struct gt_job {
 	struct gt_space *space;
 	struct gt_unit *unit;   /* units of this rank, in the order in which the loader reads them; the index is gt_step.micro */
 	int nunits;
-	struct gt_plan *like;   /* the plan of part 0 of the batch, which is never empty. Every rank has this plan; a rank without samples
-	                           takes the order of its communication steps from it */
+	struct gt_plan *like;   /* the plan of part 0 of the batch, which is never empty. Every rank has this plan; a rank without samples uses
+	                           the order of its communication steps */
 	int64_t samples;        /* number of samples over all ranks */
 	const struct gt_update *update; /* calls that check and apply the gradients; NULL: the program is an evaluation */
 	struct gt_rank_position at;

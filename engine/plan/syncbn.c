@@ -23,7 +23,7 @@ static bool is_training(const struct gt_node *n)
 	return ((const struct gt_attr_norm *)n->attr)->train;
 }
 
-/* Makes n, the newest node, the producer of v in place of another node. */
+/* Makes n, the newest node, the producer of v instead of the previous producer. */
 static void take_output(struct gt_graph *g, struct gt_node *n, gt_vid v)
 {
 	n->out[n->nout++] = v;
@@ -116,7 +116,7 @@ static enum gt_code rewrite_backward(struct pass *p, struct gt_err *err)
 	take_output(g, n, gt_node_operand(o, "dbeta"));
 	if (masked >= 0)
 		take_output(g, n, masked);
-	else if (o->nin > gt_opsig_find_input(GT_OP_BATCHNORM_DX, "beta")) /* so that batchnorm.dx does not have to mask dy again */
+	else if (o->nin > gt_opsig_find_input(GT_OP_BATCHNORM_DX, "beta")) /* batchnorm.dx then need not mask dy again */
 		GT_TRY(gt_graph_output(g, n, "masked", &x, &masked, err));
 	GT_TRY(append_collective(p, GT_COLL_ALL_REDUCE, sums, "all", &part, &all, err));
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_DX, o->name, o->attr, &n, err));

@@ -5,12 +5,12 @@
  *	batchnorm      becomes   batchnorm.stats -> all_gather of the partial statistics -> batchnorm.merge -> batchnorm.y
  *	batchnorm.dx   becomes   batchnorm.sums -> all_reduce -> batchnorm.dx
  *
- * A fused relu, a fused residual and recomputation work as without the rewrite. The gradients of gamma and beta cover the rank's own
- * samples, like all other gradients: the all-reduce of gradients adds them up. Every rank gets the same statistics, bit for bit, running
- * statistics included. With one rank, all results are the same bits as without the rewrite.
+ * A fused relu, a fused residual and recomputation still work. The gradients of gamma and beta cover the rank's own samples, like all other
+ * gradients: the all-reduce of gradients adds them up. Every rank gets the same statistics, bit for bit, running statistics included. With
+ * one rank, the rewrite does not change the bits of any result.
  *
- * A rank may have no samples, because a tail batch may be smaller than the number of ranks. It must still take part in the same exchanges
- * and update its running statistics. Its graph (gt_graph_sync_bn_idle) is the other ranks' graph reduced to three kinds of nodes: partial
+ * A rank may have no samples, because a tail batch may be smaller than the number of ranks. It must still take part in all exchanges and
+ * update its running statistics. Its graph (gt_graph_sync_bn_idle) is the other ranks' graph reduced to three kinds of nodes: partial
  * statistics and sums over no samples (zeros, which change no bit of the other ranks' results), the exchanges, and batchnorm.merge. It
  * makes no gradients: the caller sets them to 0 before they are added up. */
 #ifndef GT_PLAN_SYNCBN_H

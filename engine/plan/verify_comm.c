@@ -130,7 +130,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	char text[256];
 	*e = (struct event){.call = c, .step = step, .micro = p->step[step].micro, .channel = -1, .coll_group = -1};
 	if (!c || !c->comm)
-		return gt_fail(err, GT_EINTERNAL, "rank %d, step %d: a communication step has no communication attribute", rank, step);
+		return gt_fail(err, GT_EINTERNAL, "rank %d, step %d: a communication step has no description of its communication", rank, step);
 	const struct gt_attr_comm *k = c->comm;
 	if ((unsigned)k->group >= GT_GROUP_COUNT || s->coords[rank].color[k->group] < 0)
 		return gt_fail(err, GT_EINTERNAL, "%s: the rank is not a member of this group", describe_event(e, rank, text));
@@ -153,7 +153,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	}
 	if (peer == rank) { /* both ends are on this rank: the transfer is a copy */
 		if (!p->step[step].end)
-			return gt_fail(err, GT_EINTERNAL, "%s: a transfer within one rank must hold its send and its receive in one step",
+			return gt_fail(err, GT_EINTERNAL, "%s: a transfer within one rank must have its send and its receive in the same step",
 			               describe_event(e, rank, text));
 		return GT_OK;
 	}
@@ -319,7 +319,7 @@ static bool advance_transfers(struct sim *s, int r)
 	return moved || done;
 }
 
-/* Simulates the next event of rank r: begins or completes it. Returns false if the rank waits and nothing changed. */
+/* Simulates the next event of rank r: begins or completes the event. Returns false if the rank waits and nothing has changed. */
 static bool advance_rank(struct sim *s, int r)
 {
 	if (s->at[r] >= s->nevents[r])
@@ -368,7 +368,7 @@ static int find_waiting_rank(const struct sim *s)
 /* Returns the error of a deadlock: names the event for which rank r waits, and the position of the other rank. */
 static enum gt_code refuse_deadlock(const struct sim *s, int r, struct gt_err *err)
 {
-	char one[256], two[256] = "the end of its list";
+	char one[256], two[256] = "the end of its program";
 	const struct event *e = &s->event[r][s->at[r]];
 	for (int i = s->at[r], end = run_end(s, r, i); i < end && e->channel >= 0; i++)
 		if (!s->event[r][i].sends && !s->event[r][i].got) {
@@ -388,7 +388,7 @@ static enum gt_code refuse_deadlock(const struct sim *s, int r, struct gt_err *e
 }
 
 /* Finds the smallest sim.room with which all ranks reach the end of their programs. The search starts at 0. At each deadlock, it increases
- * room so that one of the waiting sends can continue. */
+ * room until one of the waiting sends can continue. */
 static size_t least_room(struct sim *s)
 {
 	restart_sim(s, 0);
@@ -407,7 +407,7 @@ static size_t least_room(struct sim *s)
 	}
 }
 
-/* Returns the most unread bytes in any channel to rank `held`: before each step of this rank, the other ranks run as far as they can. */
+/* Returns the maximum of unread bytes in a channel to rank `held`: before each step of `held`, other ranks run as far as they can. */
 static size_t most_unread(struct sim *s, int held)
 {
 	size_t most = 0;

@@ -1,6 +1,6 @@
-/* Verifies that the programs of all ranks of a world match, whatever strategy made them: every send has its receive, every member of a
- * group calls the same collectives in the same order with the same operands, and no rank waits for ever. A strategy is a pure function, so
- * any rank can make the programs of all ranks and verify them, on any machine.
+/* Verifies that the programs of all ranks of a world match, whatever strategy made them: every send has a receive, all members of a group
+ * call the same collectives in the same order with the same operands, and no rank waits for ever. A strategy is a pure function, so any
+ * rank can make the programs of all ranks and verify them, on any machine.
  *
  *	rank 0:  all_reduce #0     send a -> rank 1      all_reduce #1      must match, in this order
  *	rank 1:  all_reduce #0     recv a <- rank 0      all_reduce #1

@@ -89,7 +89,7 @@ static struct gt_bench_row *find_row(struct gt_bench *b, const struct gt_session
 	return &b->rows[b->nrows++];
 }
 
-/* Adds up the rows. times: seconds of each step of the program, summed over `steps` executions. */
+/* Sums the times of each row. times: seconds of each step of the program, summed over `steps` executions. */
 static enum gt_code sum_rows(struct gt_bench *b, const struct gt_session *s, const double *times, int steps, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->prog.full;
@@ -161,7 +161,7 @@ static enum gt_code time_steps(struct gt_session *s, const struct gt_prog *p, in
 }
 
 /* Measures the time of communication. With host memory, a call of the communicator has finished when it returns, so its time is measured in
- * a pass like that of training. Otherwise the time comes from the pass in which the host waits for every step. */
+ * an additional pass as in training. Otherwise, the time comes from the pass in which the host waits for every step. */
 static enum gt_code measure_comm_wait(struct gt_session *s, int steps, const double *times, struct measured *out, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->prog.full;
@@ -183,7 +183,7 @@ static enum gt_code measure_comm_wait(struct gt_session *s, int steps, const dou
 static enum gt_code warm_up(struct gt_session *s, const struct gt_prog *p, int steps, struct gt_err *err)
 {
 	GT_TRY(run_steps(s, p, steps < 10 ? 2 : 10, err)); /* warms up caches, pages and clocks */
-	if (s->exec.graphs) /* warms up again: when the time of a step is known, more steps are queued at once and recorded as graphs */
+	if (s->exec.graphs) /* warms up again: with the time of a step known, more steps are queued at once and recorded as graphs */
 		for (int i = 0; i < 2; i++)
 			GT_TRY(run_steps(s, p, steps, err));
 	return GT_OK;
@@ -226,7 +226,7 @@ static enum gt_code bench_session(struct gt_session *s, int steps, struct gt_ben
 	GT_TRY(time_steps(s, p, steps, &seconds, err));
 	b->step_ms = 1e3 * seconds;
 	b->samples_per_s = 1e3 * (double)s->batch.size / b->step_ms;
-	s->exec.times = times; /* separate passes, so that reading the clock does not slow down the first one */
+	s->exec.times = times; /* a separate pass, so that reading the clock does not slow down the first pass */
 	enum gt_code code = time_steps(s, p, steps, &seconds, err);
 	s->exec.times = NULL;
 	GT_TRY(code);

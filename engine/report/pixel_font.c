@@ -1,6 +1,6 @@
 #include "report/pixel_font.h"
 
-/* A glyph has five columns; bit 0 is its top pixel, bit 6 is on the base line, and bit 7 is below it. */
+/* A glyph has five columns; bit 0 is the top pixel, bit 6 is on the base line, and bit 7 is below the base line. */
 static const uint8_t glyphs[95][5] = {
     {0x00, 0x00, 0x00, 0x00, 0x00}, {0x00, 0x00, 0x5f, 0x00, 0x00}, {0x00, 0x07, 0x00, 0x07, 0x00}, /*  !" */
     {0x14, 0x7f, 0x14, 0x7f, 0x14}, {0x24, 0x2a, 0x7f, 0x2a, 0x12}, {0x23, 0x13, 0x08, 0x64, 0x62}, /* #$% */
@@ -69,7 +69,7 @@ static void draw_glyph(struct gt_picture *to, int64_t x, int64_t y, int scale, c
 			fill_square(to, x + i / GT_FONT_HEIGHT * scale, y + i % GT_FONT_HEIGHT * scale, scale, color);
 }
 
-/* Returns the glyph of the character at s; of a letter of Latin-1 with an accent, the letter. */
+/* Returns the glyph of the character at s; for a Latin-1 letter with an accent, the glyph of the letter without accent. */
 static const uint8_t *find_glyph(const char *s)
 {
 	static const char plain[] = "AAAAAAACEEEEIIIIDNOOOOOxOUUUUYTsaaaaaaaceeeeiiiidnooooo/ouuuuyty"; /* of U+00C0 to U+00FF */

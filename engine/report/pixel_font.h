@@ -18,7 +18,7 @@ struct gt_picture {
 
 /* Returns the number of characters of a text (UTF-8). */
 int gt_pixel_text_length(const char *text);
-/* Draws a text whose upper left pixel is (x, y). color: 0xRRGGBB. Characters that are not wholly inside the picture are left out. */
+/* Draws a text whose upper left pixel is (x, y). color: 0xRRGGBB. Characters that are not completely inside the picture are left out. */
 void gt_pixel_text(struct gt_picture *to, int64_t x, int64_t y, int scale, const char *text, uint32_t color);
 
 #endif

@@ -1,4 +1,4 @@
-/* gt_check and gt_plan_text: describe what a run would do. */
+/* gt_check and gt_plan_text: describe a run without training. */
 #include "base/memstream.h"
 #include "fitted.h"
 #include "gtrain.h"
@@ -29,8 +29,8 @@ struct layer {
 	double flops;   /* FLOPs of a forward pass over one batch */
 };
 
-/* Adds the nodes of a graph to the layers. The output of a layer is that of its last forward node. Nodes with which a pipeline sends values
- * and tied weights are not counted. */
+/* Adds the nodes of a graph to the layers. The output of a layer is the output of its last forward node. Nodes that transfer values and
+ * tied weights in a pipeline are not counted. */
 static void add_graph(struct gt_report *r, const struct gt_graph *g, struct layer *layer, int nlayers)
 {
 	r->params += gt_graph_num_params(g);
@@ -64,7 +64,7 @@ static enum gt_code write_layers(struct gt_json *j, struct gt_report *r, const s
 		if (!g)
 			continue;
 		add_graph(r, g, layer, m->nlayers);
-		if (g->output >= 0) { /* this rank has the last stage, and so the last layer */
+		if (g->output >= 0) { /* this rank has the last stage with the last layer */
 			const struct gt_tdesc *d = gt_graph_desc(g, g->output);
 			r->outputs = d->dim[0] > 0 ? gt_tdesc_count(d) / d->dim[0] : 0;
 		}
@@ -77,7 +77,7 @@ static enum gt_code write_layers(struct gt_json *j, struct gt_report *r, const s
 	return GT_OK;
 }
 
-/* Writes the phases of the run, which differ in the frozen parameters, with the FLOPs of a sample. Skips phases that the run does not
+/* Writes the phases of the run (parts with different frozen parameters), with the FLOPs of a sample. Skips phases that the run does not
  * reach. steps: 0 if the steps of an epoch are not known */
 static void write_phases(struct gt_json *j, const struct gt_world_plan *world_plan)
 {
@@ -196,7 +196,7 @@ static void write_texts(struct gt_json *j, const struct gt_session *s, uint64_t 
 	if (!l || !l->text.ids || !n->texts)
 		return;
 	double tokens = n->tokens > 0 ? (double)n->tokens : 1;
-	/* tokens: those of n-grams included; unknown, truncated: shares of the tokens and of the texts */
+	/* tokens: number including n-grams; unknown: share of tokens; truncated: share of texts */
 	gt_json_row(j, "texts", GT_STR("tokenizer", gt_tokenizer_names[s->conf->data.text.tokenizer]),
 	            GT_INT("vocabulary", l->text.vocab ? l->text.vocab->words.n : 0), GT_INT("tokens", l->text.ids),
 	            GT_INT("max_tokens", s->conf->data.text.max_tokens), GT_NUM("mean_tokens", tokens / (double)n->texts, 6),
@@ -305,7 +305,7 @@ static void write_warnings(struct gt_json *j, const struct gt_report *r)
 	gt_json_end(j);
 }
 
-/* native: the types for which the machine's device has arithmetic; "": no machine was checked */
+/* native: the precisions that the device's hardware supports; "": no machine was checked */
 static enum gt_code write_report(struct gt_json *j, struct gt_report *r, const struct gt_world_plan *world_plan, const char *device,
                                  bool is_auto, const char *native, struct gt_err *err)
 {
@@ -314,7 +314,7 @@ static enum gt_code write_report(struct gt_json *j, struct gt_report *r, const s
 	struct rates run, *group;
 	gt_json_object(j, NULL);
 	gt_json_string(j, "name", r->name);
-	gt_json_string(j, "device", device ? s->device.info.name : NULL); /* without a name, no device is opened */
+	gt_json_string(j, "device", device ? s->device.info.name : NULL); /* no device is open if no name is given */
 	gt_json_add(j, GT_STR("mode", r->mode), GT_INT("world", r->world));
 	if (is_auto) /* a run may have more ranks: parallel.nproc is "auto" and depends on its machine */
 		gt_json_bool(j, "world_is_auto", true);

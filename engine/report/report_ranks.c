@@ -9,7 +9,7 @@
 
 enum { ROW_BATCH = GT_A_COUNT, ROW_DATA, ROW_FETCHED, ROW_KEPT, ROWS };
 
-/* Returns the bytes of the batches that this rank keeps: inputs and targets of the largest part of a batch, times the number of slots. */
+/* Returns the bytes of the batches in memory of this rank: inputs and targets of the largest part of a batch, times the batches. */
 static uint64_t batch_bytes(const struct gt_session *s)
 {
 	size_t most = 0;
@@ -159,7 +159,7 @@ static void write_traffic(struct gt_json *j, const struct gt_session *s)
 	gt_json_end(j);
 }
 
-/* place: index of the rank within its copy of the model, 0 except in a pipeline; steps, samples, flops, traffic: of an optimizer step */
+/* place: index of the rank within its copy of the model, 0 except in a pipeline; steps, samples, flops, traffic: per optimizer step */
 static enum gt_code write_rank(struct gt_json *j, const struct gt_world_plan *world_plan, const struct memory *m, int rank,
                                struct gt_err *err)
 {
@@ -196,7 +196,7 @@ static bool param_in_bucket(const struct gt_space *s, int param, int bucket)
 }
 
 /* Writes a bucket: consecutive parameters whose gradients are communicated together, in the order in which the backward pass completes
- * them. learned: its parameters have gradients; shard_bytes: bytes of one rank's shard, if it is sharded. */
+ * them. learned: its parameters are trained; shard_bytes: bytes of one rank's shard, if it is sharded. */
 static void write_bucket(struct gt_json *j, const struct gt_session *s, int b)
 {
 	const struct gt_space *sp = s->space;
@@ -220,7 +220,7 @@ static void write_bucket(struct gt_json *j, const struct gt_session *s, int b)
 	gt_json_end(j);
 }
 
-/* Writes which ranks, among those that share a bucket, have the shards of each parameter. nbuckets: number of buckets of lower ranks. */
+/* Writes, for each parameter, which of the ranks that share its bucket have a shard of it. nbuckets: number of buckets of lower ranks. */
 static void write_owners(struct gt_json *j, const struct gt_session *s, int nbuckets)
 {
 	const struct gt_space *sp = s->space;
@@ -235,7 +235,7 @@ static void write_owners(struct gt_json *j, const struct gt_session *s, int nbuc
 	}
 }
 
-/* Writes the buckets and owners of the first copy of the model, over all its ranks. */
+/* Writes the buckets and owners of all ranks of the first copy of the model. */
 static void write_buckets(struct gt_json *j, const struct gt_world_plan *world_plan)
 {
 	static const char *const sharded[] = {[GT_SHARD_NONE] = "",
@@ -250,7 +250,7 @@ static void write_buckets(struct gt_json *j, const struct gt_world_plan *world_p
 		for (int b = 0; !world_plan->rank[i]->at.data && b < world_plan->rank[i]->space->shards.nbuckets; b++)
 			write_bucket(j, world_plan->rank[i], b);
 	gt_json_end(j);
-	gt_json_string(j, "sync", world_plan->copies > 1 ? gt_sync_method_name(spec->sync) : ""); /* how copies make one update */
+	gt_json_string(j, "sync", world_plan->copies > 1 ? gt_sync_method_name(spec->sync) : ""); /* how all copies make the same update */
 	gt_json_string(j, "sharded", sharded[spec->sharding]);
 	gt_json_array(j, "owners");
 	for (int i = 0; i < world_plan->world; i++) {
@@ -272,7 +272,7 @@ static double stage_flops(const struct gt_graph *g)
 	return flops;
 }
 
-/* slots: number of micro-batches whose activations the stage keeps at the same time */
+/* slots: maximum number of micro-batches whose activations are in memory at the same time */
 static void write_stage(struct gt_json *j, const struct gt_world_plan *world_plan, int stage, double all, int slots)
 {
 	const struct gt_graph *g = gt_world_plan_graph(world_plan, stage, 0);
@@ -323,7 +323,7 @@ enum gt_code gt_report_ranks(struct gt_json *j, const struct gt_world_plan *worl
 	GT_TRY(gt_world_plan_verify(world_plan, &proof, err));
 	write_memory(j, world_plan, &m, m.largest);
 	gt_json_uint(j, "decoding", world_plan->rank[m.largest]->prog.decoding_bytes); /* decoder buffers of a rank */
-	gt_json_array(j, "common"); /* arenas of which all ranks of a host share one copy */
+	gt_json_array(j, "common"); /* arenas that all ranks of a host share */
 	for (int row = 0; row < ROWS; row++)
 		if (m.shown[row] && is_shared_by_ranks(world_plan->rank[0], row))
 			gt_json_string(j, NULL, row_name(world_plan, row));

@@ -1,5 +1,5 @@
-/* `gtrain show`: the samples of a step, from the loader of a run. A loader on the CPU gives the same pixels as one on a GPU, and the same
- * samples as the loaders of several ranks together, so one rank on the CPU shows what any run of the config reads. */
+/* `gtrain show`: the samples of a step, from the loader of a run. A loader on the CPU gives the same pixels as a loader on a GPU, and the
+ * same samples as the loaders of several ranks together. Therefore one rank on the CPU shows the samples of any run of the config. */
 #include "base/arena.h"
 #include "report/show_parts.h"
 #include "skipped.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Changes a config so that one rank on the CPU reads all samples of a step at once, and nothing beyond them. */
+/* Changes a config so that one rank on the CPU reads all samples of a step at once, and no other samples. */
 static enum gt_code make_one_rank(const struct gt_conf *given, struct gt_conf *c, struct gt_err *err)
 {
 	struct gt_rank_position at;
@@ -92,7 +92,7 @@ static enum gt_code add_sample(struct gt_show_job *j, const struct gt_batch *b, 
 }
 
 /* ---- the steps ------------------------------------------------------------------------------------------------------------------- */
-/* Describes how the samples of a batch are mixed. The draw is a pure function, so it can be repeated. */
+/* Describes how the samples of a batch are mixed. The random draw is a pure function, so it can be repeated here. */
 static void describe_mix(const struct gt_show_job *j, const struct gt_batch *b, int64_t step, struct gt_shown_mix *out)
 {
 	const struct gt_conf *c = j->s->conf;
@@ -111,7 +111,7 @@ static void finish_sums(struct gt_shown *b, const struct sums *s)
 		b->least = b->most = b->mean = b->std = NAN;
 }
 
-/* Takes batches from step spec->step on until there are enough samples. last: the last step. */
+/* Reads batches, beginning with step spec->step, until there are enough samples. last: the last step. */
 static enum gt_code take_batches(struct gt_show_job *j, struct gt_loader *l, int64_t last, struct gt_err *err)
 {
 	struct gt_shown *out = j->out;

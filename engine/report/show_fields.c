@@ -1,4 +1,4 @@
-/* Targets and inputs of a batch as people read them: names of classes and columns, categories, tokens. */
+/* Describes targets and inputs of a batch in words: names of classes and columns, categories, tokens. */
 #include "base/arena.h"
 #include "fitted.h"
 #include "report/show_parts.h"
@@ -52,7 +52,7 @@ static enum gt_code add_numbers(struct gt_show_job *j, const float *target, int6
 	return GT_OK;
 }
 
-/* The target of a class: `label`, or none if the sample does not count. */
+/* Sets the target to class `label`, or to none if the label is ignored. */
 static enum gt_code add_label(struct gt_show_job *j, int32_t label, struct gt_shown_sample *out, struct gt_err *err)
 {
 	GT_NEW(out->share, j->a, 1, err);
@@ -65,7 +65,7 @@ enum gt_code gt_show_targets(struct gt_show_job *j, const struct gt_batch *b, in
 	const struct gt_dataset *d = j->data;
 	bool mixed = gt_session_mixes(s) && !strcmp(j->out->split, "train");
 	int64_t width = d->target.width ? d->target.width : mixed ? s->data.mixing.classes : 0;
-	/* plain: from the data, because the batch is mixed */
+	/* b NULL (--plain): from the data */
 	const float *target = b ? (const float *)b->target + i * width : width && d->target.width ? (float *)d->target.data + i * width : NULL;
 	if (target && width)
 		return s->conf->data.targets == GT_TARGETS_NUMBERS ? add_numbers(j, target, width, out, err)
@@ -76,7 +76,7 @@ enum gt_code gt_show_targets(struct gt_show_job *j, const struct gt_batch *b, in
 }
 
 /* ---- numbers and codes ----------------------------------------------------------------------------------------------------------- */
-/* Makes the names of the numbers of a table, in their order: continuous columns and parts of dates, then NAME_na. */
+/* Makes the names of the numeric values of a table, in order: continuous columns and parts of dates, then NAME_na. */
 static enum gt_code name_values(struct gt_show_job *j, const struct gt_table_facts *f, struct gt_err *err)
 {
 	if (j->value_name || !f->ncolumns)
@@ -142,7 +142,7 @@ static enum gt_code add_codes(struct gt_show_job *j, const struct gt_model_input
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------------------------------------------- */
-/* Writes a token as text: a word, a byte, an n-gram, or the number of a token without a vocabulary. */
+/* Writes a token as text: a word, a byte, an n-gram, or the id of the token without a vocabulary. */
 static char *token_text(struct gt_show_job *j, const struct gt_tokenizer *t, int32_t id)
 {
 	size_t n;
@@ -172,7 +172,7 @@ static enum gt_code add_tokens(struct gt_show_job *j, const int32_t *v, int64_t 
 	return GT_OK;
 }
 
-/* Returns the number of tokens of a sample, without padding, of at most `most` in a batch. */
+/* Returns the number of tokens of a sample, without padding. most: length of the sequences in the batch. */
 static int64_t count_tokens(const struct gt_show_job *j, const char *name, int64_t sample, int64_t most)
 {
 	for (int i = 0; i < j->data->nfields; i++) {
@@ -184,7 +184,7 @@ static int64_t count_tokens(const struct gt_show_job *j, const char *name, int64
 }
 
 /* ---- inputs ---------------------------------------------------------------------------------------------------------------------- */
-/* The lengths of sequences are left out: they are the numbers of tokens. */
+/* The input "lengths" is left out: it only has the number of tokens. */
 enum gt_code gt_show_inputs(struct gt_show_job *j, const struct gt_batch *b, int64_t i, struct gt_shown_sample *out, struct gt_err *err)
 {
 	const struct gt_model_spec *m = &j->s->conf->model;

@@ -1,4 +1,4 @@
-/* The images of a batch as one picture.
+/* Draws the images of a batch as one picture.
  *
  *     title
  *     +--------+ +--------+ +--------+
@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TILE 160    /* side to which small images are enlarged, by the whole factor that comes nearest */
-#define NARROWEST 128 /* width of a tile, for its caption */
-#define LARGEST 320 /* longest side of a tile, to which larger images are reduced */
+#define TILE 160    /* small images are enlarged to about this side, by an integer factor */
+#define NARROWEST 128 /* minimum width of a tile, for its caption */
+#define LARGEST 320 /* maximum side of a tile; larger images are reduced */
 #define GAP 12
 #define TITLE 36
 #define INK 0x1a1a1a
@@ -26,13 +26,13 @@
 
 struct layout {
 	int64_t side_h, side_w; /* size of a tile in pixels */
-	double factor;          /* of all images */
+	double factor;          /* scale factor of all images */
 	int columns, rows;
-	int lines, scale; /* of all captions: number of lines; 1, or 2 if they fit */
+	int lines, scale; /* captions: number of lines; scale of the font: 1, or 2 if they fit */
 };
 
 /* ---- scaling --------------------------------------------------------------------------------------------------------------------- */
-/* Returns the part of the source pixel `at` that is between low and high. */
+/* Returns the part of source pixel `at` that is between low and high, 0 ... 1. */
 static double covered_part(int64_t at, double low, double high)
 {
 	return fmin((double)(at + 1), high) - fmax((double)at, low);
@@ -60,7 +60,7 @@ void gt_shown_scale(const struct gt_shown_image *m, int64_t w, int64_t h, uint8_
 }
 
 /* ---- the picture ----------------------------------------------------------------------------------------------------------------- */
-/* Sets the lines and the size of the captions. */
+/* Sets number of lines and font scale of the captions. */
 static void measure_captions(const struct gt_shown *b, struct layout *l)
 {
 	char text[256];
@@ -97,7 +97,7 @@ static struct layout arrange_tiles(const struct gt_shown *b)
 	return l;
 }
 
-/* Draws a text, or its beginning, in `width` pixels. */
+/* Draws a text in `width` pixels; a longer text is cut off. */
 static void draw_line(struct gt_picture *to, int64_t x, int64_t y, int64_t width, int scale, const char *text, uint32_t color)
 {
 	char cut[260];

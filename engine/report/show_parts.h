@@ -18,16 +18,16 @@ struct gt_show_job {
 	struct gt_arena *a;            /* out->arena */
 	const char **value_name;       /* [columns of the input "values"]; NULL: no names */
 	int nvalue_names;
-	struct gt_dataset raw;         /* plain, of a table: the table as it was read; else empty */
+	struct gt_dataset raw;         /* --plain, for a table: the table as it was read; else empty */
 	struct gt_skipped *raw_skipped;
 };
 
 /* Fills in the targets of a sample in row i of a batch, as the network gets them. */
 enum gt_code gt_show_targets(struct gt_show_job *j, const struct gt_batch *b, int64_t i, struct gt_shown_sample *out, struct gt_err *err);
-/* Fills in the inputs in row i of a batch that are no images: numbers, codes, tokens. */
+/* Fills in the inputs of row i of a batch that are not images: values, codes, tokens. */
 enum gt_code gt_show_inputs(struct gt_show_job *j, const struct gt_batch *b, int64_t i, struct gt_shown_sample *out, struct gt_err *err);
 
-/* Opens what gt_show_plain needs, and closes it; closing also works after a failure. */
+/* Open and close the files that gt_show_plain reads; closing also works after a failure. */
 enum gt_code gt_show_plain_open(struct gt_show_job *j, struct gt_err *err);
 void gt_show_plain_close(struct gt_show_job *j);
 /* Fills in the image, text, cells and targets of sample out->index from the data. */

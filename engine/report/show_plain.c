@@ -1,4 +1,4 @@
-/* Samples as they are in the data: images of their own size, texts, cells of tables. */
+/* Reads samples as they are in the data: images in original size, texts, cells of tables. */
 #include "base/arena.h"
 #include "fitted.h"
 #include "image/decode.h"
@@ -46,7 +46,7 @@ static enum gt_code read_image(struct gt_show_job *j, struct gt_shown_sample *ou
 		code = decode_image(j, &file, scratch, out, &why);
 	gt_image_scratch_close(scratch);
 	free(file.data);
-	if (code == GT_EDATA && j->s->data.skipped) { /* the loader has reported it */
+	if (code == GT_EDATA && j->s->data.skipped) { /* the loader has reported the error */
 		out->image = (struct gt_shown_image){0};
 		return GT_OK;
 	}
@@ -78,7 +78,7 @@ static enum gt_code read_text(struct gt_show_job *j, struct gt_shown_sample *out
 }
 
 /* ---- tables ---------------------------------------------------------------------------------------------------------------------- */
-/* The cell of a column as text, or as a number if the column was read as numbers. */
+/* Reads the cell of a column as text, or as a number if the column is numeric. */
 static enum gt_code read_cell(struct gt_show_job *j, const struct gt_data_table *t, int k, int64_t row, struct gt_shown_value *to,
                               struct gt_err *err)
 {
@@ -106,7 +106,7 @@ static enum gt_code add_text(struct gt_show_job *j, const struct gt_data_table *
 	return GT_OK;
 }
 
-/* Fills in the cells of a row. The columns of targets are not repeated. */
+/* Fills in the cells of a row, except the cells of targets. */
 static enum gt_code read_cells(struct gt_show_job *j, struct gt_shown_sample *out, struct gt_err *err)
 {
 	const struct gt_data_table *t = j->raw.raw;
@@ -122,7 +122,7 @@ static enum gt_code read_cells(struct gt_show_job *j, struct gt_shown_sample *ou
 	return GT_OK;
 }
 
-/* The other fields of data without files: numbers as they are. */
+/* Copies the other fields of data without files without change. */
 static enum gt_code copy_fields(struct gt_show_job *j, struct gt_shown_sample *out, struct gt_err *err)
 {
 	struct gt_batch b = {.n = 1};

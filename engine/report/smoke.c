@@ -1,6 +1,6 @@
 /* gt_smoke: runs and resumes the program in separate processes and compares the results. The directory:
- *   DIR/run/             directory of the run; at the end that of the resumed run
- *   DIR/uninterrupted/   last checkpoint of the first run, moved out of DIR/run before the resume
+ *   DIR/run/             directory of the run; at the end, of the resumed run
+ *   DIR/uninterrupted/   last checkpoint of the first run, moved out of DIR/run before resuming
  *   DIR/cpu/, DIR/operations/   with --against: the run on the CPU, and the run whose operations are compared (smoke_against.c)
  *   DIR/made-up/         generated rows or texts, if the data of the config is missing */
 #include "base/arena.h"
@@ -112,7 +112,7 @@ enum gt_code gt_smoke_start_ranks(struct gt_smoke_test *s, char *const *base, co
 	r.capture = true;
 	s->heard = gt_clock();
 	enum gt_code code = gt_ranks_launch(&r, s->conf, s->run, NULL, &o, err);
-	if (code != GT_OK && s->plan.ranks == 1 && err && !strncmp(err->msg, only, strlen(only))) /* with one rank, the number is useless */
+	if (code != GT_OK && s->plan.ranks == 1 && err && !strncmp(err->msg, only, strlen(only))) /* with one rank, its number is not shown */
 		memmove(err->msg, err->msg + strlen(only), strlen(err->msg + strlen(only)) + 1);
 	GT_TRY(code);
 	if (s->no_memory)
@@ -149,7 +149,7 @@ static uint64_t checkpoint_bytes(const struct gt_ckpt_manifest *m)
 	return n;
 }
 
-/* Executes the first run and moves its last checkpoint out of the run directory, as if it had crashed before the last commit. */
+/* Executes the first run and moves its last checkpoint out of the run directory, as if the run had crashed before this commit. */
 static enum gt_code run_reference(struct gt_smoke_test *s, struct gt_err *err)
 {
 	const char **more;

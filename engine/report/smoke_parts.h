@@ -22,11 +22,11 @@ struct gt_smoke_test {
 	struct gt_smoke_plan plan;
 	struct gt_smoke shown;
 	const char *dir, *run, *whole, *made; /* DIR, DIR/run, DIR/uninterrupted, DIR/made-up */
-	size_t existed;                /* length of the part of dir that existed before; only with --out */
+	size_t existed;                /* length of the part of the path dir that existed before; only with --out */
 	double heard;                  /* time of the last event */
 	double train_s, eval_s, save_s;
 	int64_t step;                  /* optimizer step that the last event reported */
-	bool no_memory;                /* there was no memory to parse an event */
+	bool no_memory;                /* memory ran out when an event was parsed */
 	struct gt_smoke_curve *curve;  /* receives the events of the run that runs now; NULL: they are not kept */
 	struct gt_smoke_curve device;  /* the uninterrupted run */
 	bool silent;                   /* the events of the run that runs now do not change `shown` */

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Limit for the floating-point operations of a smoke test on a CPU, with evaluations: 10 s on two cores of 20 GFLOP/s each. */
+/* Maximum floating-point operations of a smoke test on a CPU, including evaluations: 10 s on two cores of 20 GFLOP/s each. */
 #define CPU_FLOPS 4e11
 
 static bool is_on_cpu(const struct gt_conf *c, const struct gt_run_opts *o)
@@ -28,15 +28,15 @@ static bool is_on_cpu(const struct gt_conf *c, const struct gt_run_opts *o)
 	return o->against || gt_device_choice(o->device ? o->device : c->device) < 1; /* with against, the steps run on the CPU too */
 }
 
-/* Returns the number of ranks that the config requires because it names the layers at which the stages of a pipeline begin. */
+/* Returns the number of ranks that parallel.cuts requires; it names the layers at which the stages of a pipeline begin. */
 static int count_cut_ranks(const struct gt_conf_parallel *p)
 {
 	int64_t each = p->schedule == GT_PIPE_INTERLEAVED ? p->virtual_stages : 1;
 	return (int)((p->cuts.n + 1) / each * p->replicas);
 }
 
-/* Returns the number of ranks: as many as the config requests if the machine has as many processors or GPUs, else the largest divisor of
- * that number for which it has enough, but at least 2 on a CPU, so that ranks communicate. */
+/* Returns the number of ranks: the number in the config if the machine has enough processors or GPUs, else the largest divisor of this
+ * number that the machine can run; at least 2 on a CPU, so that ranks communicate. */
 static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 {
 	const struct gt_conf_parallel *p = &c->parallel;
@@ -45,7 +45,7 @@ static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 	    fits = gpus > 0   ? gpus
 	           : cpus > 2 ? cpus
 	                      : 2;
-	int replicas = (int)p->replicas, n = (int)p->nproc; /* replicas and cuts have their defaults in other modes than pipe */
+	int replicas = (int)p->replicas, n = (int)p->nproc; /* in modes other than pipe, replicas and cuts have their defaults */
 	if (gt_strategy_of(p->mode)->ranks == GT_RANKS_ONE)
 		return 1;
 	if (o->nproc > 0)
@@ -63,7 +63,7 @@ static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 	return fits < 2 ? 1 : n;
 }
 
-/* Returns the unit of which each batch must be a multiple, so that all ranks, micro-batches and virtual shards have equal sizes. */
+/* Returns the number of which each batch must be a multiple, so that all ranks, micro-batches and virtual shards have equal sizes. */
 static int64_t batch_unit(const struct gt_conf *c, int ranks)
 {
 	return c->train.accumulate * gt_strategy_of(c->parallel.mode)->least_micro(c, ranks);
@@ -81,8 +81,8 @@ static int64_t choose_batch(const struct gt_conf *c, const struct gt_run_opts *o
 	return n < r->batch ? n : r->batch;
 }
 
-/* Returns the number of training samples to read: enough for GT_SMOKE_EPOCH batches after the validation split, if the config has one, is
- * taken out. The size of that split is only close to its share (exec/split_samples.h), hence half a batch more. */
+/* Returns the number of training samples to read: enough for GT_SMOKE_EPOCH batches without the samples of the validation split, if any.
+ * The size of this split varies around its share (exec/split_samples.h), so half a batch is added. */
 static int64_t choose_samples(const struct gt_conf *c, int64_t batch)
 {
 	double valid = c->data.valid, n = (double)(GT_SMOKE_EPOCH * batch);
@@ -132,7 +132,7 @@ static enum gt_code set_path(struct gt_smoke_plan *p, struct gt_arena *a, struct
 	return p->sets[p->nsets++] ? GT_OK : gt_fail_memory(err, 0);
 }
 
-/* Returns the number of samples that a smoke test reads at most. */
+/* Returns the maximum number of samples that a smoke test reads. */
 static int64_t max_samples(const struct gt_conf *c, int ranks)
 {
 	int64_t batch = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * ranks;
@@ -212,7 +212,7 @@ static enum gt_code report_or_make_data(struct gt_conf *c, const char *dir, stru
 	return gt_check(*made, NULL, p->ranks, false, json, r, err);
 }
 
-/* Starts from initial weights if the file of model.pretrained is not there. */
+/* Starts from initial weights if the file of model.pretrained is missing. */
 static enum gt_code replace_missing_weights(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a,
                                             struct gt_smoke_plan *p, struct gt_smoke *shown, struct gt_err *err)
 {
@@ -274,8 +274,8 @@ static enum gt_code fill_plan(const struct gt_conf *c, const struct gt_run_opts 
 		GT_TRY(set_int(p, a, err, "data.limit", shown->samples));
 	if (c->data.valid > 0) {
 		int64_t n = r->train_samples + (r->valid_samples > 0 ? r->valid_samples : 0);
-		/* With many classes, each has one sample, and such a class has none in "valid". A table needs a training sample of each class,
-		 * because it learns its classes from the training split. */
+		/* With many classes, each class has only one sample, and "valid" has no sample of it. A table needs a training sample of each
+		 * class, because its classes come from the training split. */
 		if (gt_format_content(c->data.format) != GT_CONTENT_TABLE)
 			GT_TRY(set_text(p, a, err, "data.stratify", "false"));
 		if (leaves_full_batch(c, !absent && n < shown->samples ? n : shown->samples, shown->batch))
@@ -294,7 +294,7 @@ static enum gt_code fill_plan(const struct gt_conf *c, const struct gt_run_opts 
 	GT_TRY(set_text(p, a, err, "log.command", "\"\""));
 	GT_TRY(set_text(p, a, err, "log.report", "false"));
 	GT_TRY(set_text(p, a, err, "log.mlflow.uri", "\"\""));
-	if (c->reproducible == GT_REPRO_NONE) /* without it, a GPU can sum in a different order in the second run */
+	if (c->reproducible == GT_REPRO_NONE) /* otherwise, a GPU may sum in a different order in the second run */
 		GT_TRY(set_text(p, a, err, "reproducible", "run"));
 	return GT_OK;
 }

@@ -1,5 +1,5 @@
 /* The plan of a smoke test, which trains the first steps of a run on a part of its data. Model, optimizer, type of schedule, precision,
- * augmentation and parallel mode are those of the config. Only the numbers of steps and samples and, on a CPU, the batch are reduced.
+ * augmentation and parallel mode are taken from the config. Only the numbers of steps and samples and, on a CPU, the batch are reduced.
  *
  *   samples of an epoch      |<- batch ->|<- batch ->|<- batch ->|
  *   epoch 0, steps             1           2           3

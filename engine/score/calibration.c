@@ -11,7 +11,7 @@ static int find_bin(double p)
 void gt_calibration_add(struct gt_calibration *c, double probability, bool right)
 {
 	struct gt_calibration_bin *b = &c->bin[find_bin(probability)];
-	b->probability += probability; /* sums until gt_calibration_finish */
+	b->probability += probability; /* a sum until gt_calibration_finish divides it */
 	b->right += right;
 	b->n++;
 	c->n++;

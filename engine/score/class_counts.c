@@ -35,7 +35,7 @@ void gt_class_counts_free(struct gt_class_counts *t)
 	t->of = NULL;
 }
 
-/* The mean F1 over the classes that are the label or the prediction of some sample: f1_score with average="macro" and zero_division=0. */
+/* Returns the mean F1 over the classes that occur as a label or a prediction: f1_score with average="macro" and zero_division=0. */
 double gt_counts_f1(const struct gt_class_counts *t)
 {
 	double sum = 0;
@@ -64,7 +64,7 @@ double gt_counts_mcc(const struct gt_class_counts *t)
 	return n > 0 ? scale > 0 ? (correct * n - both) / scale : 0 : NAN;
 }
 
-/* balanced_accuracy_score: the mean recall over the classes that some sample has. */
+/* balanced_accuracy_score: the mean recall over the classes that occur as a label. */
 double gt_counts_balanced_acc(const struct gt_class_counts *t)
 {
 	double sum = 0;

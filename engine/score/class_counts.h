@@ -1,4 +1,4 @@
-/* Scores from sample counts by class and by prediction, without a count for each pair of the two. Definitions are those of scikit-learn.
+/* Scores from the number of samples of each class and of each prediction, without a confusion matrix. Definitions are from scikit-learn.
  *
  *     struct gt_class_counts t = {.ignore = ignore_index};
  *     gt_class_counts_add(&t, rows, err);               for all samples
@@ -17,7 +17,7 @@ struct gt_class_count {
 };
 
 struct gt_class_counts {
-	int64_t classes, ignore;   /* ignore: label of samples that do not count */
+	int64_t classes, ignore;   /* ignore: samples with this label are ignored */
 	struct gt_class_count *of; /* [classes]; owned */
 };
 

@@ -25,7 +25,7 @@ static void add_weighted(struct gt_class_mean *m, double weight, const struct gt
 	m->f1 += weight * s->f1;
 }
 
-/* Returns the mean area over the classes with an area. */
+/* Returns the mean area over the classes for which it is defined. */
 static double mean_area(const struct gt_class_report *r)
 {
 	double sum = 0;
@@ -66,7 +66,7 @@ static int64_t count_below(const double *sorted, int64_t n, double v, bool equal
 	return lo;
 }
 
-/* Returns the probability that a positive sample has a larger score than a negative one, where an equal score counts half (Mann-Whitney;
+/* Returns the probability that a positive sample has a larger score than a negative sample, where equal scores count half (Mann-Whitney;
  * the sum is exact). NAN: no positive or no negative sample. p, positive: [all]. own: memory for one value per positive sample. */
 static double roc_area(const double *p, const bool *positive, int64_t all, double *own)
 {
@@ -90,8 +90,8 @@ static double roc_area(const double *p, const bool *positive, int64_t all, doubl
 
 struct gt_class_tally {
 	int64_t classes, ignore, cap; /* cap: number of samples for which there is memory */
-	int64_t n;                    /* samples that count */
-	int64_t added;                /* samples that were added, including those that do not count; for messages */
+	int64_t n;                    /* number of counted samples */
+	int64_t added;                /* number of added samples, including ignored samples; for messages */
 	float *z;                     /* [n][classes]: outputs minus the largest output of the sample */
 	double *sum;                  /* [n]: sum of exp(z) of the sample */
 	int32_t *label, *predicted;   /* [n] */
@@ -129,7 +129,7 @@ void gt_class_tally_close(struct gt_class_tally *t)
 	free(t);
 }
 
-/* Adds one sample that counts. */
+/* Adds one sample that is not ignored. */
 static enum gt_code add_sample(struct gt_class_tally *t, const float *z, int32_t label, struct gt_err *err)
 {
 	float *own = t->z + t->n * t->classes;
@@ -176,7 +176,7 @@ enum gt_code gt_class_tally_add(struct gt_class_tally *t, const float *z, const 
 
 #define BLOCK 16 /* number of classes whose probabilities are computed at once: their outputs are in one or two cache lines */
 
-/* Sets the areas of all classes, and their mean over the classes with an area. */
+/* Sets the areas of all classes, and their mean over the classes for which the area is defined. */
 static enum gt_code compute_areas(const struct gt_class_tally *t, struct gt_class_report *r, struct gt_err *err)
 {
 	size_t rows = (size_t)t->n + 1;

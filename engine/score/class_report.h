@@ -6,11 +6,11 @@
  *     gt_class_tally_report(t, arena, &report, err);
  *     gt_class_tally_close(t);
  *
- * Definitions are those of scikit-learn: classification_report with zero_division=0, and roc_auc_score. The predicted class is the first
- * one with the largest output, as the loss kernels count it. A probability is the softmax of the outputs.
+ * Definitions are from scikit-learn: classification_report with zero_division=0, and roc_auc_score. The predicted class is the first class
+ * with the largest output, as in the loss kernels. A probability is the softmax of the outputs.
  *
- * Memory: for each sample 4 bytes for each class, because the area under a ROC curve ranks all samples, and 160 bytes more; for each class
- * the counts, and 8 * classes bytes of the confusion matrix up to GT_CONFUSION_CLASSES classes. */
+ * Memory: for each sample 4 bytes for each class, because the area under a ROC curve ranks all samples, and 160 more bytes; for each class
+ * its counts, and 8 * classes bytes of the confusion matrix up to GT_CONFUSION_CLASSES classes. */
 #ifndef GT_SCORE_CLASS_REPORT_H
 #define GT_SCORE_CLASS_REPORT_H
 
@@ -23,29 +23,29 @@ struct gt_class_tally;
 /* samples: maximum number of samples that will be added. classes: number of outputs of the model, at least 2. */
 enum gt_code gt_class_tally_open(int64_t samples, int64_t classes, int64_t ignore_index, struct gt_class_tally **out, struct gt_err *err);
 void gt_class_tally_close(struct gt_class_tally *t); /* t may be NULL */
-/* Adds n samples. z: n rows of one output for each class; label: the class of each sample; samples with the label ignore_index do not
- * count. GT_EDIVERGED: an output is not a number, so that the classes of the sample have no order. */
+/* Adds n samples. z: n rows of one output for each class; label: the class of each sample; samples with the label ignore_index are ignored.
+ * GT_EDIVERGED: an output is NaN, so that the classes of the sample cannot be ranked. */
 enum gt_code gt_class_tally_add(struct gt_class_tally *t, const float *z, const int32_t *label, int64_t n, struct gt_err *err);
 /* Computes the report in the arena. Names of classes are not set. */
 enum gt_code gt_class_tally_report(struct gt_class_tally *t, struct gt_arena *a, struct gt_class_report **out, struct gt_err *err);
 
 /* The same for several labels of a sample, with losses such as bce: a label is predicted if its output is above 0, that is, its probability
- * above one half; a sample has it if its target is above one half. The scores are those of classification_report of indicators, of
- * accuracy_score and of roc_auc_score. */
+ * is above one half; a sample has a label if its target is above one half. The scores are defined as in classification_report for
+ * multilabel data, accuracy_score and roc_auc_score. */
 struct gt_target_tally;
 
-/* samples: maximum number of samples that will be added. width: number of labels. Takes 8 bytes for each label of a sample. */
+/* samples: maximum number of samples that will be added. width: number of labels. Uses 8 bytes for each label of each sample. */
 enum gt_code gt_target_tally_open(int64_t samples, int64_t width, struct gt_target_tally **out, struct gt_err *err);
 void gt_target_tally_close(struct gt_target_tally *t); /* t may be NULL */
-/* Adds n samples. GT_EDIVERGED: an output is not a number. */
+/* Adds n samples. GT_EDIVERGED: an output is NaN. */
 enum gt_code gt_target_tally_add(struct gt_target_tally *t, const float *z, const float *target, int64_t n, struct gt_err *err);
 /* Computes the report in the arena. Names are not set. */
 enum gt_code gt_target_tally_labels(struct gt_target_tally *t, struct gt_arena *a, struct gt_class_report **out, struct gt_err *err);
 
-/* One of the two tallies above, selected by the targets of the first outputs. At the beginning, samples and ignore (as above) are set. */
+/* One of the two tallies above, selected by the targets of the first outputs. The caller first sets samples and ignore (as above). */
 struct gt_report_tally {
 	int64_t samples, ignore;
-	struct gt_class_tally *classes; /* owned, as labels is */
+	struct gt_class_tally *classes; /* owned, like labels */
 	struct gt_target_tally *labels;
 };
 enum gt_code gt_report_tally_add(struct gt_report_tally *t, const struct gt_output_rows *rows, struct gt_err *err);

@@ -7,7 +7,7 @@
 #include "team/team.h"
 #include <math.h>
 
-/* State of an evaluation, with the outputs until now on rank 0. */
+/* State of an evaluation; on rank 0 with the outputs so far. */
 struct measuring {
 	bool counts, auc, values;
 	struct gt_class_counts class_counts;
@@ -38,7 +38,7 @@ static enum gt_code add_rows(void *user, const struct gt_output_rows *rows, stru
 	return m->also ? m->also(m->user, rows, err) : GT_OK;
 }
 
-/* The area under the ROC curve, as in struct gt_class_report. NAN: no class has an area. */
+/* Computes the area under the ROC curve, as in struct gt_class_report. NAN: it is not defined for any class. */
 static enum gt_code compute_auc(const struct gt_report_tally *t, double *out, struct gt_err *err)
 {
 	struct gt_class_report *r;
@@ -54,7 +54,7 @@ static enum gt_code compute_auc(const struct gt_report_tally *t, double *out, st
 	return code;
 }
 
-/* Computes the scores on rank 0, and sends them to the others. */
+/* Computes the scores on rank 0, and broadcasts them to the other ranks. */
 static enum gt_code compute_and_broadcast_scores(struct gt_session *s, struct measuring *m, struct gt_scores *out, struct gt_err *err)
 {
 	enum gt_code code = GT_OK;

@@ -25,7 +25,7 @@ void gt_mistakes_free(struct gt_mistakes *m)
 	free(m->order);
 }
 
-/* Inserts a mistake behind those that are as bad. Returns its entry, whose arrays the caller fills; NULL: it is not among the worst. */
+/* Inserts a mistake after all worse or equal mistakes. Returns its entry, whose arrays the caller fills; NULL: not among the worst. */
 static struct gt_mistake *insert_mistake(struct gt_mistakes *m, const struct gt_mistake *x)
 {
 	int i = m->n;

@@ -5,7 +5,7 @@
 
 /* Message of a rank: this header, n labels or rows of targets, n rows of outputs. */
 struct part {
-	int64_t first, n; /* position in the batch of the first sample, and number of samples; n is 0 on a rank without outputs */
+	int64_t first, n; /* index of the first sample in the batch, and number of samples; n is 0 on a rank without outputs */
 };
 
 struct gt_outputs {
@@ -35,7 +35,7 @@ static float *rows_of(const struct gt_outputs *o, char *part)
 	return (float *)(void *)(part + sizeof(struct part) + (size_t)o->rows * target_bytes(o));
 }
 
-/* Returns the plan of an evaluation program that computes the model's output; NULL: this rank has no samples, or another stage of the
+/* Returns the plan of an evaluation program that computes the model's output; NULL: this rank has no samples, or not the last stage of the
  * pipeline. */
 static const struct gt_plan *find_output_plan(const struct gt_prog *p)
 {
@@ -45,7 +45,7 @@ static const struct gt_plan *find_output_plan(const struct gt_prog *p)
 	return NULL;
 }
 
-/* Sets the number of outputs of the model and the kind of its targets, which only some ranks of a pipeline know. */
+/* Sets the number of outputs of the model and the kind of its targets, which in a pipeline only the ranks of the last stage know. */
 static enum gt_code find_classes(const struct gt_session *s, struct gt_outputs *o, struct gt_err *err)
 {
 	int64_t found[3] = {0, 0, 0}; /* number of dimensions; classes; 1 if targets are not labels */

@@ -9,8 +9,8 @@
  *     rank 1   part 1 of a batch ---+--> gather over host memory --> take, on rank 0
  *     rank 2   part 2 of a batch --'
  *
- * Each rank keeps the outputs of its part of one batch, and rank 0 those of one batch. In a pipeline, the ranks of the last stage have the
- * outputs. */
+ * Each rank stores the outputs of its part of one batch, and rank 0 the outputs of a whole batch. In a pipeline, the ranks of the last
+ * stage have the outputs. */
 #ifndef GT_SCORE_OUTPUTS_H
 #define GT_SCORE_OUTPUTS_H
 
@@ -22,7 +22,7 @@ struct gt_outputs;
 struct gt_output_rows {
 	int64_t n, classes;   /* number of samples; number of outputs of a sample */
 	const float *z;       /* [n * classes] */
-	const int32_t *label; /* [n]; NULL: targets are numbers */
+	const int32_t *label; /* [n]; NULL: targets are numeric */
 	const float *target;  /* [n * classes]; NULL: targets are labels */
 };
 

@@ -4,8 +4,8 @@
 
 /* The sums over the samples of one target. */
 struct sums {
-	double absolute, square; /* of the differences between outputs and targets */
-	double mean, spread;     /* of the targets: their mean, and the sum of the squared distances from it */
+	double absolute, square; /* sums of the absolute and of the squared differences between outputs and targets */
+	double mean, spread;     /* mean of the targets, and sum of their squared distances from the mean */
 };
 
 struct gt_value_tally {

@@ -7,9 +7,9 @@
  *     gt_value_tally_means(t, scale, &scores);                 their means over the targets
  *     gt_value_tally_close(t);
  *
- * Definitions are those of scikit-learn: mean_absolute_error, root_mean_squared_error and r2_score, and for the means those with
- * multioutput="uniform_average". A target that is the same in all samples has the R2 1 if all predictions are right, else 0; with fewer
- * than two samples there is no R2 (NAN). The sums are taken in double, those of R2 by Welford's method, in the order of the samples. */
+ * Definitions are from scikit-learn: mean_absolute_error, root_mean_squared_error and r2_score, with multioutput="uniform_average" for the
+ * means. If a target is the same in all samples, its R2 is 1 if all predictions are right, else 0; with fewer than two samples, R2 is NAN.
+ * Sums are computed in double, for R2 by Welford's method, in the order of the samples. */
 #ifndef GT_SCORE_VALUE_TALLY_H
 #define GT_SCORE_VALUE_TALLY_H
 
@@ -23,7 +23,7 @@ struct gt_value_tally;
 enum gt_code gt_value_tally_open(int64_t width, struct gt_value_tally **out, struct gt_err *err);
 void gt_value_tally_close(struct gt_value_tally *t); /* t may be NULL */
 void gt_value_tally_add(struct gt_value_tally *t, const float *z, const float *target, int64_t n);
-/* Makes the report in the arena, in the unit of the outputs. Names are not set. GT_EDIVERGED: an output was not a finite number. */
+/* Makes the report in the arena, in the unit of the outputs. Names are not set. GT_EDIVERGED: an output was not finite. */
 enum gt_code gt_value_tally_report(const struct gt_value_tally *t, struct gt_arena *a, struct gt_value_report **out, struct gt_err *err);
 /* Sets mae, rmse and r2 of *out, in the unit of the targets. scale: [width]. */
 void gt_value_tally_means(const struct gt_value_tally *t, const struct gt_value_scale *scale, struct gt_scores *out);

@@ -12,15 +12,14 @@ struct gt_batch_slice gt_batch_eval_slice(const struct gt_session *s)
 	return (struct gt_batch_slice){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1};
 }
 
-/* Sets up virtual shards. The batch is divided into shards, and each shard into the number of pieces that train.accumulate sets. A rank has
- * consecutive shards. */
+/* Sets up virtual shards. The batch is divided into shards, and each shard into train.accumulate pieces. A rank has consecutive shards. */
 static enum gt_code partition_by_shards(struct gt_session *s, bool train, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
 	int64_t v = c->parallel.shards, pieces = c->train.accumulate;
 	if (v % s->at.ndata)
 		return gt_conf_refuse(c, "parallel.shards", err,
-		                      "expected a multiple of the number of ranks, %d, beside reproducible = \"world\", got %lld", s->at.ndata,
+		                      "expected a multiple of the number of ranks, %d, with reproducible = \"world\", got %lld", s->at.ndata,
 		                      (long long)v);
 	if (s->batch.size < v * pieces)
 		return gt_conf_refuse(c, "data.batch", err,
@@ -83,7 +82,7 @@ static enum gt_code set_stage_plans(struct gt_session *s, struct gt_plan_key *wa
 {
 	int own = gt_pipe_stages(s->conf, s->at.npipe);
 	GT_NEW(u->stage, s->arena, own, err);
-	for (int k = own - 1; k >= 0; k--) { /* the last stage finishes its gradients first */
+	for (int k = own - 1; k >= 0; k--) { /* from the last stage, whose gradients are finished first */
 		want->stage = k * s->at.npipe + s->at.pipe;
 		GT_TRY(gt_session_plan(s, want, &u->stage[k], err));
 	}
@@ -103,8 +102,8 @@ static int count_set_bits(int64_t n)
 }
 
 /* Sets unit i, which is a piece of one of this rank's shards. The first non-empty piece of a shard overwrites its level of the gradients;
- * the following pieces are added to it. Running statistics come from the first shard of all ranks; the statistics of other shards go into
- * an unused copy. */
+ * the following pieces are added to it. The first shard of all ranks determines the running statistics; the statistics of other shards go
+ * into an unused copy. */
 static enum gt_code set_shard_unit(struct gt_session *s, int i, int64_t own, bool *add, struct gt_unit *u, struct gt_err *err)
 {
 	int pieces = (int)s->conf->train.accumulate, shard = i / pieces, piece = i % pieces;
@@ -154,7 +153,7 @@ enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job
 		                           .loss = true,
 		                           .length = s->prog.length, .phase = s->prog.building,
 		                           .accumulate =
-		                               some && !gt_space_sharded(s->space, GT_A_GRAD)}; /* shards are summed after their reduction */
+		                               some && !gt_space_sharded(s->space, GT_A_GRAD)}; /* sharded gradients: summed after reduction */
 		if (!own && s->sync_bn)
 			want = (struct gt_plan_key){.n = like.n, .all = all, .train = true, .loss = true, .idle = true, .length = like.length,
 			                            .phase = like.phase};

@@ -10,7 +10,7 @@
 
 #include "session/session.h"
 
-/* Fills in s->batch from the config, the data and the rank. It need not be closed. */
+/* Fills in s->batch from the config, the data and the rank. There is no function to close it. */
 enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt_err *err);
 
 /* Fill in job->unit for n samples of all ranks: gt_batch_train_units for an optimizer step, gt_batch_eval_units for an evaluation batch. A
@@ -19,7 +19,7 @@ enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt
 enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err);
 enum gt_code gt_batch_eval_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err);
 
-/* Returns this rank's part of each batch of an evaluation. With every sampler, an evaluation counts every sample once. */
+/* Returns this rank's part of each batch of an evaluation. An evaluation uses every sample once, with any sampler. */
 struct gt_batch_slice gt_batch_eval_slice(const struct gt_session *s);
 
 #endif

@@ -12,7 +12,7 @@ struct instant {
 /* The position of a step in the cycle of OneCycleLR. */
 struct cycle_position {
 	int part;    /* 0: the learning rate rises; 1: it falls; 2: with three phases, it falls below its first value */
-	double done; /* share of the part that is done, 0 ... 1 */
+	double done; /* completed share of the part, 0 ... 1 */
 };
 
 static struct cycle_position cycle_at(const struct gt_conf_schedule *s, double x, double length)
@@ -33,7 +33,7 @@ static double anneal_value(const struct gt_conf_schedule *s, double from, double
 	return to + (from - to) / 2 * (1 + cos(M_PI * done));
 }
 
-/* Returns how high the learning rate of CyclicLR is above base_lr, 0 ... 1, relative to the highest rate of all cycles. */
+/* Returns the height of CyclicLR's learning rate above base_lr, 0 ... 1, relative to the highest rate of all cycles. */
 static double cyclic_height(const struct gt_conf_schedule *s, double x, double unit)
 {
 	double up = s->step_size_up * unit, down = s->step_size_down > 0 ? s->step_size_down * unit : up;

@@ -13,7 +13,7 @@ static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, const str
 {
 	const struct gt_optimizer_row *row = &gt_optimizer_rows[c->type];
 	struct gt_optim_call o;
-	memset(&o, 0, sizeof o); /* also clears the padding, because calls are compared byte by byte */
+	memset(&o, 0, sizeof o); /* also sets padding to 0, because calls are compared byte by byte */
 	o.row = gt_update_row(row->update);
 #define GT_X(P, A, KIND, key, ...) COPY_##KIND(&o.attr.update, c, key)
 	GT_OPTIMIZER_KEYS(GT_X, , )
@@ -166,7 +166,7 @@ bool gt_optim_fused_update(const struct gt_optim *o)
 	return o->conf->clip_norm == 0;
 }
 
-/* Rejects patterns that match a tied weight only by its name in a layer that does not own it, unless the weight is in the group. */
+/* Rejects patterns that match a tied weight only by its name in a layer that does not own the weight, unless the weight is in the group. */
 static enum gt_code check_tied(const struct gt_conf *c, const struct gt_graph *g, int group, struct gt_err *err)
 {
 	const struct gt_strings *match = &c->train.group[group].match;
@@ -187,13 +187,13 @@ static enum gt_code check_tied(const struct gt_conf *c, const struct gt_graph *g
 			}
 		}
 		if (tied && !matches)
-			return gt_conf_refuse(c, path, err, "expected the name of a parameter, got \"%s\", but %s is tied to %s; write \"%s\"",
+			return gt_conf_refuse(c, path, err, "expected the name of a parameter, got \"%s\": %s is an alias of %s (tie); write \"%s\"",
 			                      match->v[m], alias, tied->name, tied->name);
 	}
 	return GT_OK;
 }
 
-/* Returns whether p is a weight whose update may be computed for a whole matrix: factors, which begin with one value, are none. */
+/* Returns whether p is a weight that a matrix update may change. Factors, whose initial values are all equal, are not such weights. */
 static bool is_matrix(const struct gt_param *p)
 {
 	return p->cls == GT_PARAM_WEIGHT && p->init.kind != GT_INIT_CONST;
@@ -213,10 +213,10 @@ enum gt_code gt_optim_check(const struct gt_optim *o, const struct gt_conf *c, c
 		snprintf(path, sizeof path, "train.groups[%d].%s", i, n ? "frozen_stats" : "match");
 		if (!n)
 			return gt_conf_refuse(c, path, err,
-			                      "expected patterns of parameter names that no earlier group matches, such as \"%s\", got none that match",
+			                      "expected patterns that match a parameter which no earlier group matches, such as \"%s\", got no match",
 			                      g->nparams ? g->params[0].name : "fc.weight");
 		if (t->group[i].frozen_stats && !stats)
-			return gt_conf_refuse(c, path, err, "expected a match of the weight and the bias of a batch normalisation, got none");
+			return gt_conf_refuse(c, path, err, "expected match to name the weight and the bias of a batch normalisation, got none");
 	}
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
@@ -228,7 +228,7 @@ enum gt_code gt_optim_check(const struct gt_optim *o, const struct gt_conf *c, c
 		                      "expected an optimizer that can update %s, got \"%s\", which only updates weights of linear and convolution "
 		                      "layers; add a group to train.groups%s that gives this parameter another optimizer",
 		                      p->name, gt_optimizer_rows[of->type].word,
-		                      p->group < 0 ? "" : ", before this one,");
+		                      p->group < 0 ? "" : ", before this group,");
 	}
 	return GT_OK;
 }

@@ -15,7 +15,7 @@
 #include "optimizer.h"
 #include "plan/program.h"
 
-/* A run in fp16 counts as diverged after this many consecutive skipped steps. A dynamic loss scale has then shrunk by the factor 2^64. */
+/* A run in fp16 ends as diverged after this number of skipped steps in a row. A dynamic loss scale has then shrunk by the factor 2^64. */
 #define GT_SKIPS 64
 
 /* The optimizer of one or several groups. */
@@ -62,13 +62,13 @@ struct gt_optim {
 	struct gt_call *sumsq, check, *merge, *add;
 	int nsumsq, nmerge, nadd;
 	int *summed;       /* the bucket whose shard each call of sumsq reads, if the state is sharded */
-	/* All calls above, in the form that programs take: [0] outside of phases, [1 + i] in phase i, without updates of frozen parameters */
+	/* All calls above, in the form for programs: [0] outside of phases, [1 + i] in phase i, without updates of frozen parameters */
 	struct gt_update steps[1 + GT_MAX_PHASES];
 };
 
 /* Fills in the members that do not depend on the plan: operations, hyper-parameters, states. t must outlive o. */
 void gt_optim_init(struct gt_optim *o, const struct gt_conf_train *t);
-/* Returns whether gt_plan_fuse_updates can apply the optimizers that the backend offers; if not, all gradients must be stored. */
+/* Returns whether gt_plan_fuse_updates supports these optimizers; if not, all gradients must be stored. */
 bool gt_optim_fused_update(const struct gt_optim *o);
 /* Describes the optimizer of each parameter of graph g, in the form that gt_plan_fuse_updates takes, in memory of g. */
 enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_graph *g, const struct gt_update_spec **out,
@@ -88,7 +88,7 @@ int64_t gt_optim_steps(const struct gt_optim *o, double epochs);
 /* Returns the key that freezes entry `group` of train.groups (-1: no entry) in a phase, given as in gt_plan_key.phase. */
 enum gt_freeze gt_optim_frozen(const struct gt_optim *o, int group, int phase);
 /* Returns whether a phase, given as in gt_plan_key.phase, begins before the end of the run according to the config. A run that resumes with
- * larger batches may reach a later phase, because it has done more steps than these epochs now have. */
+ * larger batches may still reach such a phase, because its step count is higher than these epochs now have. */
 bool gt_optim_reaches(const struct gt_optim *o, int phase);
 /* Returns whether any parameter of graph g is trained in a phase. */
 bool gt_optim_trains(const struct gt_optim *o, const struct gt_graph *g, int phase);
@@ -99,8 +99,8 @@ const char *gt_optim_phase_text(const struct gt_optim *o, int phase, char *buf, 
  * epoch. */
 void gt_optim_rates(const struct gt_optim *o, int64_t step, int64_t total, int64_t per_epoch, double lr[GT_MAX_LR]);
 
-/* Fills momentum with gt_step_args.momentum of an optimizer step: the momentum, or beta1, of a schedule that changes it, else 0. The other
- * arguments are those of gt_optim_rates. */
+/* Fills momentum with gt_step_args.momentum of an optimizer step: the momentum, or beta1, of a schedule that changes it, else 0. Other
+ * arguments: as for gt_optim_rates. */
 void gt_optim_momenta(const struct gt_optim *o, int64_t step, int64_t total, int64_t per_epoch, double momentum[GT_MAX_LR]);
 
 /* Computes the learning rates of the entries of train.groups for display, from the rates lr of gt_optim_rates: the entry's rate times its

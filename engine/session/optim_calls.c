@@ -36,14 +36,14 @@ enum gt_code gt_optim_update_spec(const struct gt_optim *o, const struct gt_grap
 	return GT_OK;
 }
 
-/* Returns an exclusive upper bound, in elements, of the padding between two parameters of an arena (from the planner's alignment). A
- * parameter takes at least as many elements. */
+/* Returns an exclusive upper bound, in elements, of the padding between two parameters of an arena (from the planner's alignment). Every
+ * parameter has at least as many elements. */
 static int64_t max_gap(const struct gt_space *s)
 {
 	return 256 / (int64_t)gt_dtype_size(s->layout.work);
 }
 
-/* Returns whether this rank may update parameter i by the optimizer. */
+/* Returns whether the optimizer on this rank may update parameter i. */
 static bool is_updated(const struct gt_space *s, int i)
 {
 	const struct gt_param *w = &s->layout.first->params[i];

@@ -35,22 +35,22 @@ struct gt_session_files {
 	struct gt_dataset set[GT_SPLITS]; /* the data of each split; empty if the session does not need it, or the split does not exist */
 	int64_t *index[GT_SPLITS], count[GT_SPLITS]; /* with data.valid: indices in set[GT_TRAIN] of the samples of the splits "train" and
 	                                                "valid", and their count; malloc'ed. NULL: the split has all samples of its dataset */
-	struct gt_fitted *learned;       /* facts learned from the training split (vocabulary, statistics); NULL: the format learns nothing */
+	struct gt_fitted *learned;       /* facts fitted to the training split (vocabulary, statistics); NULL: the format has no such facts */
 	struct gt_dataset like;           /* with learned: fields, targets and classes of all splits, without samples */
 	uint64_t reading;                 /* with learned: peak bytes while the training split is converted */
-	struct gt_skipped *skipped;       /* texts and rows that were skipped because they cannot be read; NULL: skipping is not allowed */
+	struct gt_skipped *skipped;       /* unreadable texts and rows, which were skipped; NULL: skipping is not allowed */
 	struct gt_used_samples was;       /* the samples that the run of spec->ckpt used; empty without a checkpoint */
 	struct gt_used_samples used;      /* training: the samples of this run, for checkpoints; listed is false if samples have no marks */
 	struct gt_arena *memory;          /* memory of the data that was read from spec->ckpt; NULL: none */
-	int64_t stayed;                   /* samples that keep their split although data.valid and seed would now choose the other split */
-	struct gt_data_changes changes;   /* how the samples differ from the samples of the checkpoint's run */
-	int64_t left_out[GT_SPLITS];      /* samples of a split that are not evaluated, because the checkpoint's run has trained on them */
+	int64_t stayed;                   /* number of samples that keep their split although data.valid and seed now choose the other */
+	struct gt_data_changes changes;   /* differences between these samples and the samples of the checkpoint's run */
+	int64_t left_out[GT_SPLITS];      /* number of samples that are not evaluated, because the checkpoint's run has trained on them */
 	bool differs;                     /* samples were added, are missing or have changed since the run of the checkpoint */
 	int64_t trained;                  /* with spec->measure: number of measured samples that are in the training split of the run */
 	char changed[1024];               /* message about differences from the checkpoint's data and their consequences; "": none */
 	bool wanted[GT_SPLITS];           /* the splits that the session uses, or reads to make another split; some may have no samples */
 	bool missing[GT_SPLITS];          /* a dry session did not find the split */
-	char note[1024];                  /* reason why a split was not found; "": all were found */
+	char note[1024];                  /* reason why a split was not found; "": all splits were found */
 };
 
 /* What gt_session_open builds. */
@@ -63,7 +63,7 @@ struct gt_session_spec {
 	bool train;              /* build the programs of the optimizer step */
 	bool eval[GT_SPLITS];    /* build the programs that evaluate these splits */
 	bool or_valid;           /* with eval[GT_TEST]: evaluate the split valid instead if the data has no split test */
-	int64_t predict;         /* > 0: build a graph without loss for this number of images, whose logits the caller reads */
+	int64_t predict;         /* > 0: build a graph without loss for this number of images, for a caller that reads the logits */
 	const struct gt_session_files *data; /* from gt_session_read_data for the same spec; not owned. NULL: the session reads the data */
 	/* Called when all sizes are known and before memory is allocated; NULL: not called. An error ends gt_session_open. */
 	enum gt_code (*sized)(void *user, const struct gt_session *s, struct gt_err *err);
@@ -83,14 +83,14 @@ struct gt_eval_prog {
 	struct gt_prog full, tail; /* the program of a full batch, and the program of the samples that remain after all full batches */
 	struct gt_prog *shorter;   /* [lengths.n - 1]: the program of a full batch with each length but the longest, which `full` has */
 	int64_t batch;        /* number of samples of a full batch, over all ranks */
-	int64_t nfull, ntail; /* number of full batches in the split; number of samples that `tail` evaluates, 0: none remain */
+	int64_t nfull, ntail; /* number of full batches in the split; number of samples that `tail` evaluates, 0: no samples remain */
 };
 
 /* Describes a plan completely: a session has one plan for each key. */
 struct gt_plan_key {
-	int64_t n;       /* number of samples of this rank; if idle is set, of another rank */
-	int64_t length;  /* length to which sequences are padded; 0: the model reads none */
-	int64_t all;     /* samples over all ranks, if batch statistics cover all ranks (sync_bn) */
+	int64_t n;       /* number of samples of this rank; if idle is set: of another rank */
+	int64_t length;  /* length to which sequences are padded; 0: the model reads no sequences */
+	int64_t all;     /* number of samples on all ranks, if batch statistics cover all ranks (sync_bn) */
 	bool train;      /* the plan has a backward pass, for the optimizer step */
 	bool loss;       /* the plan computes the loss */
 	bool accumulate; /* the plan adds parameter gradients to the gradients in memory instead of overwriting them */
@@ -115,7 +115,7 @@ struct gt_session_data {
 	struct gt_view view[GT_SPLITS]; /* the samples of each split; n is 0 if it is not used, -1 if a dry session did not find the data */
 	struct gt_model_input *input;   /* [conf->model.ninputs]: the model's inputs, with the shapes of the data */
 	int input_column[GT_MAX_INPUTS]; /* index of the data column (gt_columns_of) of each input; 0: the images */
-	struct gt_lengths lengths;      /* the lengths to which sequences are padded; n is 0 if the model reads none */
+	struct gt_lengths lengths;      /* the lengths to which sequences are padded; n is 0 if the model reads no sequences */
 	int sequences;                  /* with lengths: index of the model's input that has the sequences */
 	struct gt_data_facts facts;     /* facts of the training data, or of the checkpoint that was loaded (gt_state_load) */
 	const struct gt_ckpt *ckpt;     /* gt_session_spec.ckpt */
@@ -126,7 +126,7 @@ struct gt_session_data {
 	const char *facts_text;         /* text of data.json for checkpoints; NULL: none */
 	struct gt_transform_list train_list, eval_list; /* transforms of training samples, and of samples for evaluation and prediction */
 	struct gt_mixing mixing;        /* how training samples are mixed in pairs (mixup, cutmix); classes: number of classes of the data */
-	struct gt_skipped *skipped;     /* samples that could not be read; NULL: such a sample ends the run */
+	struct gt_skipped *skipped;     /* unreadable samples, which are skipped; NULL: an unreadable sample ends the run */
 	const char *note;               /* the reason why a dry session did not find the data; NULL: found */
 };
 
@@ -141,8 +141,8 @@ struct gt_batch_partition {
 	int64_t steps_per_epoch, steps;
 };
 
-/* The communicators that a session opens and closes in addition to its team's communicator (session_team.c). A pointer is NULL if the
- * session does not need that communicator. Programs use the communicators in gt_session.exec. */
+/* The communicators that a session opens in addition to its team's communicator (session_team.c). A pointer is NULL if the session does not
+ * need that communicator. Programs use the communicators in gt_session.exec. */
 struct gt_session_comm {
 	struct gt_comm *split[GT_GROUP_COUNT];        /* groups on host memory, split from the team's communicator */
 	struct gt_comm *lane[GT_LANES];               /* communicators of GT_GROUP_PIPE on host memory for the lanes 1, 2, … */
@@ -210,8 +210,8 @@ struct gt_session {
 	struct gt_exec exec;     /* executes the programs; has the communicators to use */
 	void (*watch)(void *user, double share); /* called during an evaluation with its progress, 0 ... 1; NULL: not called */
 	void *watch_user;                        /* first argument of watch */
-	/* Called after each batch of an evaluation, while the device still has its outputs and exec.loaded_batches its labels. p: the program
-	 * that has evaluated the batch. NULL: not called, and several batches may be queued at once. */
+	/* Called after each batch of an evaluation, while the device still has the batch's outputs and exec.loaded_batches its labels. p: the
+	 * program that evaluated the batch. NULL: not called, and several batches may be queued at once. */
 	enum gt_code (*after_batch)(void *user, const struct gt_prog *p, struct gt_err *err);
 	void *after_batch_user;                  /* first argument of after_batch */
 };
@@ -227,7 +227,7 @@ enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const stru
  * precision. */
 enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum gt_dtype *out, struct gt_err *err);
 
-/* Returns whether the device computes the config's precision in f32, for lack of arithmetic in this precision (gt_devinfo.native). */
+/* Returns whether the device computes in f32 because it lacks arithmetic in the config's precision (gt_devinfo.native). */
 bool gt_computes_in_f32(const struct gt_conf *c, const struct gt_devinfo *info);
 
 #define GT_AGAINST_ROUNDING "rounding"
@@ -277,12 +277,12 @@ struct gt_tdesc gt_session_desc(const struct gt_session *s, int i);
 /* Evaluates a split on every sample once. GT_EDIVERGED: the loss is NaN or infinite; the message names the first operation whose output is
  * not finite. */
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err);
-/* Sets *out to the indices in the dataset of the samples of a split, in the order in which an evaluation delivers them: sequences of
- * tokens are sorted by length. Called before the evaluation. The caller frees *out. */
+/* Sets *out to the dataset indices of the samples of a split, in the order of an evaluation: sequences of tokens are sorted by length. Call
+ * it before the evaluation. The caller frees *out. */
 enum gt_code gt_session_eval_order(const struct gt_session *s, enum gt_split split, int64_t **out, struct gt_err *err);
-/* Returns how many of `samples` evaluated samples are counted in m. If the loss uses no classes, every sample counts. */
+/* Returns how many of `samples` evaluated samples are counted in m. If the loss uses no classes, every sample is counted. */
 int64_t gt_session_counted(const struct gt_session *s, const struct gt_metrics *m, int64_t samples);
-/* Computes scores from the sums m; m->count must be the result of gt_session_counted. acc and top5 are NAN without a class or samples; the
+/* Computes scores from the sums m; m->count must be the result of gt_session_counted. acc and top5 are NAN without classes or samples;
  * scores that need outputs are NAN. */
 struct gt_scores gt_session_scores(const struct gt_session *s, const struct gt_metrics *m);
 

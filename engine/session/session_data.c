@@ -123,8 +123,8 @@ static enum gt_code measure_all_samples(const struct gt_session_spec *spec, bool
 	}
 	const char *at = strstr(path, "images-idx3");
 	if (!at)
-		return gt_fail(err, GT_EUSAGE, "%.600s: expected an IDX file of images, whose name has \"images-idx3\", beside the file of its "
-		               "labels, because the run has learned from arrays; for other files, write -s data.test=[…]", path);
+		return gt_fail(err, GT_EUSAGE, "%.600s: expected an IDX file of images, with \"images-idx3\" in its name, and its label file in "
+		               "the same directory, because the run was trained on arrays; for other files, write -s data.test=[…]", path);
 	GT_NEW_STR(test[1], gt_arena_printf(a, "%.*slabels-idx1%s", (int)(at - path), path, at + strlen("images-idx3")), err);
 	ds->ntest = 2;
 	ds->format = "idx";
@@ -190,8 +190,8 @@ static enum gt_code find_groups(const struct gt_dataset_spec *ds, const struct g
 	return GT_OK;
 }
 
-/* Splits "valid" off the training samples as data.valid requests; without data.valid, the data may have its own split "valid". Samples
- * without marks are divided by their indices; so are all samples if the run of the checkpoint did so. */
+/* Splits "valid" off the training samples as data.valid requests; without data.valid, the data may have its own split "valid". Samples are
+ * divided by their indices if they have no marks, or if the run of the checkpoint divided them so. */
 static enum gt_code split_train(const struct gt_conf *c, const struct gt_dataset_spec *ds, struct gt_session_files *out, struct gt_err *err)
 {
 	const struct gt_dataset *set = &out->set[GT_TRAIN];
@@ -200,8 +200,8 @@ static enum gt_code split_train(const struct gt_conf *c, const struct gt_dataset
 	if (!(c->data.valid > 0) || (!nvalid && !out->was.listed))
 		return GT_OK;
 	if (nvalid >= set->n)
-		return gt_conf_refuse(c, "data.valid", err, "expected a share that leaves training samples, got %g of %lld samples", c->data.valid,
-		                      (long long)set->n);
+		return gt_conf_refuse(c, "data.valid", err, "expected a fraction that leaves training samples, got %g of %lld samples",
+		                      c->data.valid, (long long)set->n);
 	int32_t *group = c->data.stratify ? malloc((size_t)set->n * sizeof *group) : NULL;
 	enum gt_code code = GT_OK;
 	if (c->data.stratify)
@@ -256,7 +256,7 @@ static enum gt_code leave_out_trained(struct gt_session_files *out, enum gt_spli
 	out->index[split] = index;
 	out->count[split] = kept;
 	return kept ? GT_OK
-	            : gt_fail(err, GT_EDATA, "%.400s: the run has trained on every sample of the split \"%s\", so there is none to measure",
+	            : gt_fail(err, GT_EDATA, "%.400s: the run has trained on every sample of the split \"%s\", so no sample is left to test",
 	                      d->where, gt_split_names[split]);
 }
 
@@ -295,11 +295,12 @@ static void describe_changes(struct gt_session_files *out)
 	const struct gt_data_changes *c = &out->changes;
 	if (out->differs)
 		append_change(out,
-		              "the data has changed since the run read it: of its %lld samples, %lld %s missing and %lld %s changed; %lld %s new",
+		              "the data has changed since the run read it: of the run's %lld samples, %lld %s missing and %lld %s changed; %lld %s "
+		              "new",
 		              (long long)c->samples, (long long)c->missing, c->missing == 1 ? "is" : "are", (long long)c->changed,
 		              c->changed == 1 ? "has" : "have", (long long)c->added, c->added == 1 ? "is" : "are");
 	if (out->stayed && !out->was.changed)
-		append_change(out, "%s%lld sample%s in the run's earlier split, train or valid, although data.valid and seed now give the other",
+		append_change(out, "%s%lld sample%s in the run's earlier split (train or valid), although data.valid and seed now select the other",
 		              *out->changed ? "; " : "", (long long)out->stayed, out->stayed == 1 ? " stays" : "s stay");
 	for (int i = 0; i < GT_SPLITS; i++)
 		if (out->left_out[i])
@@ -349,7 +350,7 @@ static bool is_split_wanted(const struct gt_session_spec *spec, enum gt_split sp
 }
 
 /* ---- formats that learn from the training split -------------------------------------------------------------------------------- */
-/* Learns from the training samples. */
+/* Fits facts to the training samples. */
 static enum gt_code learn_rows(const struct gt_dataset_spec *ds, const struct gt_session_files *files, struct gt_fitted **now,
                                struct gt_err *err)
 {
@@ -357,7 +358,7 @@ static enum gt_code learn_rows(const struct gt_dataset_spec *ds, const struct gt
 	const struct gt_dataset *d = &files->set[GT_TRAIN];
 	const int64_t *row = files->index[GT_TRAIN];
 	if (!d->raw)
-		return gt_fail(err, GT_EINTERNAL, "the training split was not read, from which the format learns");
+		return gt_fail(err, GT_EINTERNAL, "the data format must be fitted to the training split, which was not read");
 	GT_TRY(gt_fitted_new(by, now, err));
 	return by->fit(ds, d, row, row ? files->count[GT_TRAIN] : d->n, *now, err);
 }
@@ -375,27 +376,27 @@ static enum gt_code compare_learned(const struct gt_session_spec *spec, const st
 	gt_fitted_free(now);
 	if (code == GT_OK)
 		return GT_OK;
-	if ((code == GT_EDATA || code == GT_ENOINPUT) && !spec->train) { /* GT_ENOINPUT: data.vocab, which the checkpoint has, is missing */
+	if ((code == GT_EDATA || code == GT_ENOINPUT) && !spec->train) { /* GT_ENOINPUT: data.vocab is missing; the checkpoint has a copy */
 		append_change(out, "%.700s; %s", why.msg,
-		              out->was.listed ? "a key of data has another value than in the run"
-		                       : "the training data has changed, or data.valid, data.limit or seed, so the splits train and valid may have "
+		              out->was.listed ? "a key of the group data has a different value than in the run"
+		                       : "the training data, data.valid, data.limit or seed has changed, so the splits train and valid may have "
 		                         "other samples than in the run");
 		return GT_OK;
 	}
 	if (code != GT_EDATA)
 		return gt_fail(err, code, "%s", why.msg);
 	return gt_fail(err, code, "%s; %s", why.msg,
-	               out->was.listed ? "the data is that of the run; remove the key of data that was given another value"
+	               out->was.listed ? "the data has not changed since the run; remove the data key that now has a different value"
 	                               : "a resumed run needs the same training data, with the same data.valid, data.limit and seed");
 }
 
-/* Takes the learned facts from the checkpoint, or learns them from the training samples. */
+/* Takes the fitted facts from the checkpoint, or fits them to the training samples. */
 static enum gt_code learn_or_load(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
                                   struct gt_err *err)
 {
 	if (!spec->ckpt)
 		return learn_rows(ds, out, &out->learned, err);
-	/* facts of changed samples cannot be compared: the run continues with the checkpoint's facts */
+	/* facts of changed samples are not compared: the run continues with the checkpoint's facts */
 	return !out->differs && !out->was.changed && (spec->train || out->set[GT_TRAIN].raw) ? compare_learned(spec, ds, out, err) : GT_OK;
 }
 
@@ -404,8 +405,8 @@ static enum gt_code check_texts(const struct gt_conf *c, const struct gt_fitted 
 {
 	if (!c->data.text_key || !l->table.ncolumns || l->table.ntexts)
 		return GT_OK;
-	return gt_conf_refuse(c, c->data.text_key, err, "expected a column of texts, which this key is for, but the table has none; give a "
-	                      "column the type \"text\" in data.columns, or remove this key");
+	return gt_conf_refuse(c, c->data.text_key, err, "expected a column of texts for this key, but the table has no texts; give a column "
+	                      "the type \"text\" in data.columns, or remove this key");
 }
 
 /* Reads the training split, learns from it, and sets ds->fitted, which is used to read the other splits. */
@@ -457,7 +458,7 @@ static void read_all(const struct gt_session_spec *spec, const struct gt_dataset
 	}
 }
 
-/* `gtrain check` works without the data. */
+/* Records a missing split of a dry session: `gtrain check` works without the data. */
 static bool note_missing_split(const struct gt_session_spec *spec, enum gt_split split, struct gt_err *why, struct gt_session_files *out)
 {
 	if (!spec->dry || why->code != GT_ENOINPUT)
@@ -516,7 +517,7 @@ static void explain_moved_data(const struct gt_conf *c, struct gt_err *err)
 	gt_fail(err, why.code, "%s; if the data has moved, add -s %s", why.msg,
 	        vocab && *vocab && access(vocab, F_OK) ? "data.vocab=FILE"
 	        : *c->data.root || !c->data.train.n    ? "data.root=DIR"
-	                                               : "'data.train=[\"FILE\"]', and data.test like it if there is one");
+	                                               : "'data.train=[\"FILE\"]', and data.test likewise if the config has it");
 }
 
 enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err)

@@ -9,9 +9,9 @@
 
 #include "session/session.h"
 
-/* Reads the splits in spec once for several sessions of one process, which take it as spec->data: divides the training split by data.valid
- * and, if the format learns, learns from this split or takes the learned facts of spec->ckpt. The caller frees *out with
- * gt_session_free_data after the sessions are closed. On failure it is empty. */
+/* Reads the splits in spec once for several sessions of one process, which get them as spec->data. Divides the training split by data.valid
+ * and, for a fitted format, fits facts to this split or takes the facts of spec->ckpt. The caller frees *out with gt_session_free_data
+ * after the sessions are closed. On failure it is empty. */
 enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err);
 void gt_session_free_data(struct gt_session_files *f);
 
@@ -21,11 +21,11 @@ enum gt_code gt_session_read_inputs(const struct gt_session *s, const char *path
 enum gt_code gt_session_read_text(const struct gt_session *s, const char *name, const char *text, size_t n, struct gt_dataset *out,
                                   struct gt_err *err);
 
-/* Reads the data of the splits in spec (with dry: only checks that it exists, unless the format learns) and fills s->data. */
+/* Reads the data of the splits in spec (with dry: only checks that it exists, unless the format is fitted) and fills s->data. */
 enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err);
 void gt_session_data_close(struct gt_session *s);
 
-/* Returns how many variants of each image (original, mirrored, shifted) an evaluation averages according to eval.tta. */
+/* Returns the number of views of each image (original, mirrored, shifted) that an evaluation averages by eval.tta. */
 int gt_session_tta_views(const struct gt_conf *c);
 
 /* Fills the attributes of the gather kernel, which assembles batches: normalisation, and the transforms of `list`, for which
@@ -72,15 +72,15 @@ struct gt_data_facts gt_session_facts_of(const struct gt_dataset *d);
 /* Returns the name of a class: from the data or the checkpoint, else from a known dataset; NULL: no name. */
 const char *gt_session_class_name(const struct gt_session *s, int64_t label);
 
-/* Calls fn, on rank 0, with the reason of each sample that a rank could not read since the last call (data.on_error = "skip"), each sample
- * once, and of skipped texts and rows. Rows of a table that were skipped for the same reason are one call of fn; `each`, if not NULL, is
- * called for every such row. All ranks call it together. */
+/* On rank 0, calls fn with the reason for each sample that a rank could not read since the last call (data.on_error = "skip"), and for each
+ * skipped text or row. fn is called once for all table rows with the same reason; `each`, if not NULL, is called for every row. All ranks
+ * call it together. */
 enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, const char *why), void (*each)(void *user, const char *why),
                                 void *user, struct gt_err *err);
 
 /* Opens a loader of a split, as a run uses it: batches of `batch` samples over all ranks, in micro-batches of `micro`; train: with the
- * transforms and the order of training. For a session with samples_only, whose images are then f32 without padded channels. The caller
- * closes *out before the session. */
+ * transforms and the order of training. Only for a session with samples_only; its images are f32 without padded channels. The caller closes
+ * *out before the session. */
 enum gt_code gt_session_loader_open(const struct gt_session *s, enum gt_split split, int64_t batch, int64_t micro, bool train,
                                     struct gt_loader **out, struct gt_err *err);
 /* Returns how the data of a config is read, without facts of fitted formats. */

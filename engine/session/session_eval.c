@@ -23,7 +23,7 @@ int64_t gt_session_ignored_label(const struct gt_session *s)
 struct evaluation {
 	struct gt_eval_prog *e;
 	int64_t all;    /* number of batches */
-	bool diagnoses; /* the batches are evaluated again, up to the first output that is not finite */
+	bool diagnoses; /* the batches are evaluated again to find the first output that is not finite */
 	char why[512];  /* with diagnoses: describes this output; "": not found yet */
 };
 
@@ -31,7 +31,7 @@ struct evaluation {
 static enum gt_code diagnose_batch(struct gt_session *s, struct evaluation *v, const struct gt_prog *p, const struct gt_step_args *numbers,
                                    struct gt_err *err)
 {
-	int64_t first = 0; /* world - (first rank that has found such an output); 0: no rank has */
+	int64_t first = 0; /* world - (first rank that has found such an output); 0: no rank has found one */
 	GT_TRY(gt_exec_diagnose_eval(&s->exec, p, v->e->loader, numbers, v->why, sizeof v->why, err));
 	if (s->at.world == 1)
 		return GT_OK;
@@ -40,7 +40,7 @@ static enum gt_code diagnose_batch(struct gt_session *s, struct evaluation *v, c
 	return first ? gt_team_broadcast(s->team, v->why, sizeof v->why, s->at.world - (int)first, "a diagnosis", err) : GT_OK;
 }
 
-/* Queues `times` batches on the device without waiting for them. behind: number of batches that follow. */
+/* Queues `times` batches on the device without waiting for them. behind: number of later batches. */
 static enum gt_code queue_eval_batches(struct gt_session *s, struct evaluation *v, const struct gt_prog *p, int64_t times, int64_t behind,
                                        struct gt_err *err)
 {
@@ -90,7 +90,7 @@ static enum gt_code refuse_nonfinite(struct gt_session *s, enum gt_split split, 
 	GT_TRY(run_eval_batches(s, v, err));
 	gt_loader_stop(v->e->loader);
 	return gt_fail(err, GT_EDIVERGED, "evaluation of the split %s: %s", gt_split_names[split],
-	               *v->why ? v->why : "the loss is not finite, although all outputs of the model are");
+	               *v->why ? v->why : "the loss is not finite, although all outputs of the model are finite");
 }
 
 int64_t gt_session_counted(const struct gt_session *s, const struct gt_metrics *m, int64_t samples)
@@ -124,9 +124,9 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	gt_loader_stop(e->loader);
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_session_sum_metrics(s, &m, err));
-	if (!(m.weight > 0)) /* a loss of 0 would be the best one */
-		return gt_fail(err, GT_EDATA, "evaluation of the split %s: none of its %lld samples could be measured: they cannot be read "
-		               "(`gtrain check CFG --data --verify` lists them), or have no label that counts", gt_split_names[split],
+	if (!(m.weight > 0)) /* without weight, a loss of 0 would look like the best loss */
+		return gt_fail(err, GT_EDATA, "evaluation of the split %s: none of its %lld samples could be evaluated: they cannot be read "
+		               "(`gtrain check CFG --data --verify` lists them), or have only ignored labels", gt_split_names[split],
 		               (long long)s->data.view[split].n);
 	m.count = gt_session_counted(s, &m, s->data.view[split].n);
 	*out = gt_session_scores(s, &m);
@@ -145,7 +145,7 @@ static unsigned target_kinds(const struct gt_session *s)
 	       (gt_session_predicts_numbers(s) ? GT_KIND_NUMBERS : 0);
 }
 
-/* Returns whether the run computes scores of a split. */
+/* Returns whether the run computes scores for a split. */
 static bool is_split_measured(const struct gt_session *s, enum gt_split split)
 {
 	return split == GT_TRAIN ? s->prog.full.n || s->prog.tail.n : s->prog.eval[split].nfull > 0;
@@ -183,8 +183,8 @@ static enum gt_code check_metric(const struct gt_session *s, const char *key, co
 	unsigned needs = gt_score_rows[m.score].kinds;
 	if (needs != GT_KIND_ANY && !(needs & kinds))
 		return gt_conf_refuse(s->conf, key, err, "\"%s\" does not go together with train.loss = \"%s\" on this data, whose targets are %s: "
-		                      "it needs %s; write %s", metric, s->conf->train.loss,
-		                      kinds & GT_KIND_LABELS  ? "labels, of which a sample can have several"
+		                      "the metric needs %s; write %s", metric, s->conf->train.loss,
+		                      kinds & GT_KIND_LABELS  ? "labels, possibly several per sample"
 		                      : kinds & GT_KIND_CLASS ? "classes"
 		                                              : "numbers",
 		                      what[needs], list_metrics(&m, kinds, list, sizeof list));

@@ -94,7 +94,7 @@ struct gt_loss_spec gt_session_loss(const struct gt_session *s, bool train)
 	return loss;
 }
 
-/* Returns whether the samples of a split are fetched: their files are decoded on demand, or the gather kernel cannot do their
+/* Returns whether the samples of a split are fetched: their files are decoded on demand, or the gather kernel does not support their
  * transforms. */
 static bool is_fetched(const struct gt_session *s, enum gt_split split, bool train)
 {
@@ -160,8 +160,8 @@ static enum gt_code fetch_sample(void *user, int thread, int64_t sample, uint64_
 		return gt_skipped_add(f->skipped, f->set, sample, "sample", NULL, why.msg, err);
 	}
 	if (code == GT_EDATA && f->may_skip)
-		return gt_fail(err, code, "%.800s; to leave out such files, write data.on_error = \"skip\"; `gtrain check CFG --data --verify` "
-		               "lists them", why.msg);
+		return gt_fail(err, code, "%.800s; to skip such files, write data.on_error = \"skip\"; `gtrain check CFG --data --verify` lists "
+		               "them", why.msg);
 	if (code != GT_OK && err)
 		*err = why;
 	return code;
@@ -193,14 +193,14 @@ int gt_session_fetch_window(const struct gt_session *s)
 		row = is_fetched(s, (enum gt_split)i, i == GT_TRAIN) && bytes > row ? bytes : row;
 	}
 	while (window > 2 && 2 * window * ((batch + s->at.ndata - 1) / s->at.ndata) * row > (int64_t)1 << 30)
-		window /= 2; /* steps on such batches take so long that a few steps in a window are enough */
+		window /= 2; /* steps with such large batches take so long that a window needs only a few steps */
 	return window;
 }
 
 int gt_session_workers(const struct gt_session *s)
 {
 	int n = (int)s->conf->data.workers;
-	if (!n) /* threads that wait for the device can read; on a CPU, reading and computing share the cores */
+	if (!n) /* on a GPU, cores that wait for the device can read; on a CPU, reading and computing share the cores */
 		n = s->device.info.threads > 0 ? s->device.info.threads : 4;
 	return n < 1 ? 1 : n;
 }
@@ -271,7 +271,7 @@ enum gt_code gt_session_gather_attr(const struct gt_conf *c, struct gt_transform
 		return gt_conf_refuse(c, "model.input", err, "expected at most %d channels for image data, got %lld", GT_MAX_CHANNELS,
 		                      (long long)channels);
 	if ((d->mean.n > 1 && d->mean.n != channels) || (d->std.n > 1 && d->std.n != channels))
-		return gt_conf_refuse(c, "data.mean", err, "expected 1 or %lld values (model.input's channels) here and in data.std, got %d and %d",
+		return gt_conf_refuse(c, "data.mean", err, "expected 1 or %lld values (model.input channels) here and in data.std, got %d and %d",
 		                      (long long)channels, d->mean.n, d->std.n);
 	for (int64_t i = 0; i < channels; i++) { /* as torchvision: ToTensor divides by 255, Normalize subtracts and divides */
 		double std = channel_value(&d->std, i, 1);

@@ -51,7 +51,7 @@ static enum gt_code match_input(struct gt_session *s, const struct gt_dataset *d
 		                      f->ragged ? "tokens" : f->width ? "codes" : "lengths", in->name,
 		                      f->ragged ? "has sequences of tokens" : "has no sequences");
 	if ((f->dtype == GT_F32) != (in->type == GT_INPUT_VALUES))
-		return gt_conf_refuse(s->conf, path, err, "expected type = \"%s\" for \"%s\", whose numbers are %s, got another type",
+		return gt_conf_refuse(s->conf, path, err, "expected type = \"%s\" for \"%s\", whose values are %s, got another type",
 		                      f->dtype == GT_F32 ? "values" : "codes", in->name, f->dtype == GT_F32 ? "real" : "integers");
 	if (in->shape[0] && in->shape[0] != f->width)
 		return gt_conf_refuse(s->conf, path, err, "expected shape = [%lld], as in the data, got [%lld]", (long long)f->width,
@@ -72,8 +72,8 @@ static void count_lengths(const struct gt_view *v, const struct gt_field *f, int
 	}
 }
 
-/* Sets the lengths to which sequences are padded: the lengths in the config, or lengths that fit the first split that was read. The last
- * length is the longest that the model reads. d: the data; NULL: not found. */
+/* Sets the lengths to which sequences are padded: the lengths in the config, or lengths computed from the first split that was read. The
+ * last length is the longest that the model reads. d: the data; NULL: not found. */
 static enum gt_code set_lengths(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err)
 {
 	const struct gt_floats *given = &s->conf->data.lengths;
@@ -84,8 +84,8 @@ static enum gt_code set_lengths(struct gt_session *s, const struct gt_dataset *d
 	for (l->n = 0; l->n < given->n; l->n++)
 		l->at[l->n] = (int64_t)given->v[l->n];
 	if (l->n && l->at[l->n - 1] != longest)
-		return gt_conf_refuse(s->conf, "data.lengths", err, "expected the longest sequence that the model reads, %lld tokens, as the last "
-		                      "length, got %lld", (long long)longest, (long long)l->at[l->n - 1]);
+		return gt_conf_refuse(s->conf, "data.lengths", err, "expected the last length to be %lld, the longest sequence that the model "
+		                      "reads, got %lld", (long long)longest, (long long)l->at[l->n - 1]);
 	if (l->n)
 		return GT_OK;
 	if (!f || !f->start) {
@@ -115,7 +115,7 @@ enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_datas
 	char path[64], names[256];
 	if (d && !m->ninputs && !d->c) {
 		list_fields(d, names, sizeof names);
-		return gt_conf_refuse(s->conf, "model.input", err, "expected model.inputs, because the data has no images but %s", names);
+		return gt_conf_refuse(s->conf, "model.input", err, "expected model.inputs, because the data has no images; it has %s", names);
 	}
 	GT_NEW(s->data.input, s->arena, m->ninputs + 1, err);
 	for (int i = 0; i < m->ninputs; i++) {

@@ -28,7 +28,7 @@ static enum gt_code open_device(struct gt_session *s, const struct gt_session_sp
 	const struct gt_conf *c = s->conf;
 	const char *word = spec->device ? spec->device : c->device;
 	int threads = (int)(c->threads || !spec->team ? c->threads : spec->team->threads);
-	if (c->reproducible == GT_REPRO_WORLD && !c->threads) /* the bits of a sum also depend on the number of threads */
+	if (c->reproducible == GT_REPRO_WORLD && !c->threads) /* the last bits of a sum also depend on the number of threads */
 		threads = 1;
 	struct gt_dev_opts opts = {.threads = threads,
 	                           .deterministic = c->reproducible != GT_REPRO_NONE,
@@ -137,7 +137,7 @@ enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_sessi
 	return GT_OK;
 }
 
-/* Also works after a failed gt_session_open, because members that were not opened are zero. */
+/* Also called after a failed gt_session_open: members that were not opened are zero. */
 void gt_session_close(struct gt_session *s)
 {
 	if (!s)

@@ -172,7 +172,7 @@ enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t go
 	return s->device.be->copy(s->device.dev, gt_space_scaler(s->space), &c, sizeof c, GT_COPY_H2D, 0, err);
 }
 
-/* Casts to 16 bits all weights that this rank is responsible for. */
+/* Casts to 16 bits all weights whose 16-bit copy this rank writes. */
 static enum gt_code cast_weights(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_space *sp = s->space;

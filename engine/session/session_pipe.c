@@ -21,7 +21,7 @@ static enum gt_code choose_partition(struct gt_session *s, struct gt_graph *g, i
 	double *cost;
 	GT_NEW(s->pipe.stage_of, s->arena, layers + 1, err);
 	if (p->cuts.n && p->cuts.n != stages - 1)
-		return gt_conf_refuse(c, "parallel.cuts", err, "expected %d name%s, one less than stages, got %d", stages - 1,
+		return gt_conf_refuse(c, "parallel.cuts", err, "expected %d name%s, one less than the number of stages, got %d", stages - 1,
 		                      stages == 2 ? "" : "s", p->cuts.n);
 	if (p->cuts.n) {
 		for (int i = 0, k = 0; i < layers; i++) {
@@ -52,7 +52,7 @@ static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *
 }
 
 #define ROOM ((size_t)1 << 30) /* bytes that may be in transfer from one stage to another */
-/* Of ROOM, at most AHEAD bytes are reserved only so that no send waits for its receiver, as when a rank defers work (zero-bubble). */
+/* Of ROOM, at most AHEAD bytes are used only to avoid that sends wait for receivers, for example when a rank defers work (zero-bubble). */
 #define AHEAD ((size_t)32 << 20)
 
 /* Verifies the transfers of a whole step of all ranks, and that the data in transfer between two stages fit into the allowed memory. */
@@ -75,9 +75,8 @@ static enum gt_code verify_transfers(struct gt_session *s, const struct gt_parti
 	s->pipe.pair_bytes = s->pipe.pair_bytes > GT_PAIR_BYTES ? s->pipe.pair_bytes : GT_PAIR_BYTES;
 	if (code == GT_OK && need > ROOM)
 		code = gt_conf_refuse(s->conf, "parallel.chunks", err,
-		                      "sends between two stages need a buffer of %zu bytes, but at most %zu are possible; use more "
-		                      "parallel.chunks, or other parallel.cuts",
-		                      need, ROOM);
+		                      "transfers between two stages need a buffer of %zu bytes, but the maximum is %zu; use more parallel.chunks, "
+		                      "or other parallel.cuts", need, ROOM);
 	return code;
 }
 

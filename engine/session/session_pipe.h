@@ -24,7 +24,7 @@ enum gt_code gt_session_pipe_stage(struct gt_session *s, const struct gt_plan_ke
 /* Returns the name of the first layer of a stage, which may belong to another rank. */
 const char *gt_session_pipe_first_layer(const struct gt_session *s, int stage);
 
-/* Returns the world rank that holds parameter i; if several copies of the model hold it, the rank in the first copy. */
+/* Returns the world rank that has parameter i; if several copies of the model have it, the rank in the first copy. */
 int gt_session_pipe_rank_of(const struct gt_session *s, int i);
 
 #endif

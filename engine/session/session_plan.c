@@ -75,8 +75,8 @@ static enum gt_code balanced_weights(struct gt_session *s, int64_t classes, doub
 	for (int64_t i = 0; i < classes; i++) {
 		const char *name = gt_session_class_name(s, i);
 		if (!count[i] && i != ignored)
-			return gt_conf_refuse(s->conf, "train.class_weights", err, "\"auto\" needs samples of each of the model's %lld outputs in the "
-			                      "training split, got none of class %lld%s%.100s%s; write the weights as numbers", (long long)classes,
+			return gt_conf_refuse(s->conf, "train.class_weights", err, "\"auto\" needs training samples for each of the model's %lld "
+			                      "outputs, got no sample of class %lld%s%.100s%s; write the weights as numbers", (long long)classes,
 			                      (long long)i, name ? " (" : "", name ? name : "", name ? ")" : "");
 		w[i] = i == ignored ? 0 : (double)all / ((double)k * (double)count[i]);
 	}
@@ -92,13 +92,13 @@ static enum gt_code saved_weights(struct gt_session *s, const struct gt_ckpt *c,
 		return GT_OK;
 	GT_TRY(gt_data_facts_read(c, s->arena, &facts, err));
 	if (facts.nweights && facts.nweights != classes)
-		return gt_fail(err, GT_EDATA, "%s/data.json: expected %lld weights of classes, one for each output of the model, got %lld",
+		return gt_fail(err, GT_EDATA, "%s/data.json: expected %lld class weights, one for each output of the model, got %lld",
 		               gt_ckpt_path(c), (long long)classes, (long long)facts.nweights);
 	*w = facts.weights;
 	return GT_OK;
 }
 
-/* Sets the weights of the session's loss and stores them in the facts for checkpoints, unless that has been done. g: a graph of the whole
+/* Sets the weights of the session's loss and stores them in the facts for checkpoints, if they are not set yet. g: a graph of the whole
  * model, still without its loss. All ranks compute the same weights. */
 static enum gt_code set_class_weights(struct gt_session *s, const struct gt_graph *g, struct gt_err *err)
 {
@@ -185,7 +185,7 @@ static enum gt_code build_graph(struct gt_session *s, const struct gt_plan_key *
 		GT_TRY(gt_session_pipe_stage(s, w, &g, err));
 	g->length = w->length;
 	*out = g;
-	if (c->reproducible != GT_REPRO_WORLD) /* the possible fusions depend on the pipeline partition, but the bits of the result must not */
+	if (c->reproducible != GT_REPRO_WORLD) /* fusions would depend on the pipeline partition, but results must not */
 		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
 	if (w->train && gt_space_factored(s->space)) {
 		GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
@@ -211,7 +211,7 @@ static enum gt_code check_same_images(const struct gt_session *s, const struct g
 	const struct gt_graph *first = gt_session_graph_of_samples(s);
 	for (int i = 0; !w->idle && first && first->batch && i < g->ninputs; i++)
 		if (gt_graph_desc(g, g->input[i])->layout.nblk != gt_graph_desc(first, first->input[i])->layout.nblk)
-			return gt_fail(err, GT_EINTERNAL, "%s has padded channels in one plan of the run, and none in another",
+			return gt_fail(err, GT_EINTERNAL, "%s has padded channels in one plan of the run, but not in another plan",
 			               g->values[g->input[i]].name);
 	return GT_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "session/session.h"
 
-/* Returns the longest length of sequences; 0: the model reads none. */
+/* Returns the longest length of sequences; 0: the model reads no sequences. */
 static inline int64_t gt_session_longest(const struct gt_session *s)
 {
 	return s->data.lengths.n ? s->data.lengths.at[s->data.lengths.n - 1] : 0;

@@ -192,8 +192,8 @@ static int last_with_out(const struct gt_conf *c)
 	return 0;
 }
 
-/* Checks that every label that counts is one of the model's outputs. So a wrong label is an error before the first step. The readers have
- * checked that labels are below the dataset's number of classes. */
+/* Checks that every label, except ignored ones, is an output of the model, so that a wrong label is an error before the first step. The
+ * readers have checked that labels are below the dataset's number of classes. */
 static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
@@ -209,7 +209,7 @@ static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err
 			classes--;
 		bool given = gt_loss_class_weights(&s->loss) && s->conf->train.class_weights.n != GT_FLOATS_AUTO;
 		if (given && classes > s->loss.attr.nweights)
-			return gt_conf_refuse(s->conf, "train.class_weights", err, "expected %lld numbers, one for each class of the data, got %lld",
+			return gt_conf_refuse(s->conf, "train.class_weights", err, "expected %lld weights, one for each class of the data, got %lld",
 			                      (long long)classes, (long long)s->loss.attr.nweights);
 		if (out && out->rank == 2 && classes > out->dim[1]) {
 			gt_fail(err, GT_ECONFIG, "expected at least %lld outputs, one for each class of %s, got %lld; write out = %lld",
@@ -242,7 +242,7 @@ static enum gt_code build_step_progs(struct gt_session *s, struct gt_prog *full,
 	return GT_OK;
 }
 
-/* The programs outside of all phases come first: the first plan decides the layout, and only these programs train all parameters. */
+/* The programs outside of all phases come first: the first plan determines the layout, and only these programs train all parameters. */
 static enum gt_code build_train_progs(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_optim *o = &s->optim;
@@ -260,7 +260,7 @@ static enum gt_code build_train_progs(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns the phase of an optimizer step; NULL: it is outside of all phases. *end: the step at which this state ends, or INT64_MAX. */
+/* Returns the phase of an optimizer step; NULL: the step is in no phase. *end: the first later step with another result, or INT64_MAX. */
 static const struct gt_train_phase *phase_of(const struct gt_session *s, int64_t step, int64_t *end)
 {
 	for (int i = 0; i < s->optim.nphases; i++) {
@@ -290,8 +290,7 @@ enum gt_code gt_session_next_prog(struct gt_session *s, int64_t step, int64_t ep
 	int64_t full = (s->batch.samples - cursor) / s->batch.size;
 	int at;
 	if (p && !p->full.n && !p->tail.n)
-		return gt_conf_refuse(s->conf, "train.groups", err, "expected parameters that are not frozen after %lld steps, got none",
-		                      (long long)step);
+		return gt_conf_refuse(s->conf, "train.groups", err, "expected trainable parameters after %lld steps, got none", (long long)step);
 	*out = gt_session_step_prog(s, step, !full, &end);
 	*n = full ? full : 1;
 	*n = *n < most ? *n : most;

@@ -149,8 +149,7 @@ enum gt_code gt_session_comm_open(struct gt_session *s, struct gt_err *err)
 	const struct gt_comm_api *api = s->exec.group[GT_GROUP_DATA]->api;
 	if (s->conf->reproducible == GT_REPRO_WORLD && !api->fixed_tree)
 		return gt_conf_refuse(s->conf, "reproducible", err,
-		                      "reproducible = \"world\" and the communicator %s do not go together: it sums in an order that is not "
-		                      "fixed%s",
+		                      "reproducible = \"world\" and the communicator %s do not go together: it does not sum in a fixed order%s",
 		                      api->name, s->device.be->host_memory ? "" : "; use parallel.host_staged = true, which sums in a fixed order");
 	if (api->buffer) {
 		s->space->memory.shared = alloc_shared_arena;

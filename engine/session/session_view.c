@@ -27,8 +27,8 @@ static enum gt_code set_view(struct gt_session *s, enum gt_split split, struct g
 	const struct gt_session_files *f = s->data.files;
 	int64_t n = f->set[split].n;
 	if (split == GT_VALID && n && s->conf->data.valid > 0)
-		return gt_conf_refuse(s->conf, "data.valid", err, "expected no share of the training split, because the data has a split "
-		                      "\"valid\" of its own, with %lld samples; remove this key", (long long)n);
+		return gt_conf_refuse(s->conf, "data.valid", err, "expected this key only for data without a split \"valid\", but the data has "
+		                      "this split, with %lld samples; remove this key", (long long)n);
 	if (split != GT_VALID || n)
 		s->data.view[split] = f->index[split] ? view_of(s, split, f->index[split], f->count[split]) : view_of(s, split, NULL, n);
 	if (split == GT_TRAIN && f->index[GT_TRAIN])
@@ -59,7 +59,7 @@ enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_
 {
 	if (s->conf->data.on_error == GT_ON_ERROR_SKIP)
 		GT_TRY(gt_skipped_open(&s->data.skipped, err));
-	const struct gt_dataset *first = NULL; /* the first split that was found */
+	const struct gt_dataset *first = NULL; /* data of the first split that was found */
 	for (int i = 0; i < GT_SPLITS; i++)
 		s->data.view[i].n = spec->dry ? -1 : 0;
 	if (!spec->data)

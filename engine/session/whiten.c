@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SWEEPS 60 /* maximum sweeps of Jacobi's method, which converges quadratically; 6 to 10 are usual */
+#define SWEEPS 60 /* maximum number of sweeps of Jacobi's method, which converges quadratically; usually 6 to 10 suffice */
 
 static void rotate_jacobi(double *a, double *v, int n, int p, int q)
 {
@@ -102,7 +102,7 @@ enum gt_code gt_whiten(struct gt_session *s, const struct gt_param *p, void *pla
 	size_t square = (size_t)n * (size_t)n;
 	struct moments m = {.c = in[0], .h = in[1], .w = in[2], .kh = kh, .kw = kw};
 	if (samples < 1 || m.h < kh || m.w < kw)
-		return gt_fail(err, GT_ECONFIG, "%s: init = \"whitening\": expected training images of at least %lld x %lld", p->name,
+		return gt_fail(err, GT_ECONFIG, "%s: init = \"whitening\": expected training images of at least %lld x %lld pixels", p->name,
 		               (long long)kh, (long long)kw);
 	GT_TRY(gt_session_gather_attr(s->conf, (struct gt_transform_list){0}, &m.g, err));
 	double *moments = calloc(2 * square + 2 * (size_t)n, sizeof *moments), *v = moments + square, *lambda = v + square, *patch = lambda + n;

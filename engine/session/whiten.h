@@ -1,5 +1,5 @@
-/* Initialisation "whitening" of the first convolution: filters whose outputs on patches of the training images are uncorrelated and, apart
- * from eps, of equal variance.
+/* Initialisation "whitening" of the first convolution: filters whose outputs on patches of training images are uncorrelated and have (apart
+ * from eps) equal variances.
  *
  * The filters are the rows of E / sqrt(lambda + eps), followed by the same rows with the opposite sign. lambda and E are the eigenvalues
  * and eigenvectors of the second moments of the patches, in ascending order; if the layer has fewer filters, it gets the rows of the

@@ -3,7 +3,7 @@
 #include "ir/op.h"
 #include <string.h>
 
-#define PROVEN 64 /* maximum number of ranks whose programs are compared before a start; comparing one rank takes a millisecond or two */
+#define PROVEN 64 /* maximum number of ranks whose programs are compared before a start; each rank takes one or two milliseconds */
 
 struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device, bool paper, int rank, int world)
 {
@@ -116,7 +116,7 @@ static enum gt_code check_same_layout(const struct gt_world_plan *c, int r, stru
 			               a->layout.first->params[i].name, r,
 			               like);
 	}
-	return same ? GT_OK : gt_fail(err, GT_EINTERNAL, "the parameter memory of rank %d differs from that of rank %d", r, like);
+	return same ? GT_OK : gt_fail(err, GT_EINTERNAL, "the parameter memory of rank %d differs from rank %d", r, like);
 }
 
 enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world_report *out, struct gt_err *err)
@@ -140,8 +140,8 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 			prog[r] = select_program(c->rank[r], k);
 		GT_TRY(gt_verify_comm(c->arena, prog, coords, c->world, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
-		if (proof.need > room) /* session_pipe.c computed this limit without the collectives between transfers */
-			return gt_fail(err, GT_EINTERNAL, "two ranks need a send buffer of %zu bytes, but the buffers have %zu", proof.need, room);
+		if (proof.need > room) /* session_pipe.c has computed `room` from transfers alone, without collectives */
+			return gt_fail(err, GT_EINTERNAL, "two ranks need a send buffer of %zu bytes, but the buffers have only %zu", proof.need, room);
 		if (k)
 			continue;
 		out->transfers = proof.transfers;

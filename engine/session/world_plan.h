@@ -1,5 +1,5 @@
 /* Plans all ranks of a world in this process, without running them: `gtrain check` and `gtrain plan` show the result; a run uses it to find
- * errors before it starts the ranks. A strategy is a pure function, so the planned programs are the programs that the ranks will make.
+ * errors before it starts the ranks. A strategy is a pure function, so the planned programs equal the programs that the ranks will make.
  *
  *     gt_world_plan_open(conf, NULL, true, 4, &w, err);
  *     gt_world_plan_verify(w, &report, err);
@@ -55,8 +55,8 @@ enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_wor
 /* Computes the pipeline schedule of one session from the config. */
 enum gt_code gt_session_pipe_grid(const struct gt_session *s, struct gt_arena *a, struct gt_grid **out, struct gt_err *err);
 
-/* Checks a run before its ranks are started: returns the error that a rank would return, once and without a rank's name. also: an
- * additional check of the first rank's session; NULL: none. */
+/* Checks a run before its ranks are started: returns a rank's error once, and without the rank's name. also: an additional check of the
+ * first rank's session; NULL: none. */
 typedef enum gt_code gt_session_check(const struct gt_session *s, struct gt_err *err);
 enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, gt_session_check *also, struct gt_err *err);
 

@@ -1,4 +1,4 @@
-/* The configs that come with gtrain: their folder and their descriptions. */
+/* Finds the configs that come with gtrain, and reads their descriptions. */
 #include "base/fileio.h"
 #include "base/plugin.h"
 #include "conf/conf.h"
@@ -12,7 +12,7 @@
 
 #define SUMMARY 300 /* maximum length of a description; "…" ends a longer one */
 
-/* Finds the folder of the installed configs, or that of the source tree in which the program was built. */
+/* Finds the folder of the installed configs, or the folder configs/ of the source tree in which the program was built. */
 static enum gt_code find_folder(char *buf, struct gt_err *err)
 {
 	static const char *const from[] = {"../share/gtrain/configs", "../../configs"};

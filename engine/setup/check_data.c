@@ -1,4 +1,4 @@
-/* `gtrain check --data`: reads the samples of a config, and lists those that cannot be read. */
+/* `gtrain check --data`: reads the samples of a config, and lists the samples that cannot be read. */
 #include "conf/conf.h"
 #include "gtrain_data.h"
 #include "session/session_data.h"
@@ -17,7 +17,7 @@ static void add_skipped(void *user, int set, int64_t i, const char *why)
 {
 	const struct to *to = user;
 	size_t n = strlen(why), end = strlen(GT_CELL_MISSING);
-	bool cell = n >= end && !strcmp(why + n - end, GT_CELL_MISSING); /* its row is among the samples that were read */
+	bool cell = n >= end && !strcmp(why + n - end, GT_CELL_MISSING); /* only a cell was replaced: the row was read */
 	(void)i;
 	to->out->bad += !cell;
 	to->out->cells += cell;

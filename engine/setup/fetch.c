@@ -19,10 +19,10 @@ const char *gt_fetch_name(int i)
 	return NULL;
 }
 
-/* Returns the name of the weights that a misspelled name means, or NULL. */
+/* Returns the most similar name of weights for a misspelled name, or NULL. */
 static const char *find_near_weights(const char *name)
 {
-	int best = 1; /* one typing error: with two, "resnet101" would be a misspelled "resnet18" */
+	int best = 1; /* allows one typing error: with two, "resnet101" would match "resnet18" */
 	const char *found = NULL;
 	for (const struct gt_known_weights *w = gt_known_weights; w->name; w++) {
 		int d = gt_word_distance(name, w->name);

@@ -1,5 +1,5 @@
-/* `gtrain init`: looks at a folder of images, and writes a config that trains on it. init_table.c does so for tables,
- * and init_text.c for texts.
+/* `gtrain init`: examines a folder of images, and writes a config that trains on it. init_table.c does the same for tables, init_text.c for
+ * texts.
  *
  *     look: format, splits, classes, sizes of images  -->  choose: input, batch, epochs, network  -->  write the text */
 #include "base/arena.h"
@@ -27,7 +27,7 @@
 #include <sys/stat.h>
 
 enum {
-	DECODED = 5000  /* maximum number of training images for which images are decoded; else only headers are read */
+	DECODED = 5000  /* with more training images, only the headers of images are read */
 };
 
 /* Properties of the data. */
@@ -35,14 +35,14 @@ struct look {
 	const struct gt_init_spec *spec;
 	struct gt_init_names names;
 	const char *root;         /* path, for reading and for messages */
-	struct gt_dataset train;  /* of files, those that can be read */
+	struct gt_dataset train;  /* training split; without unreadable files */
 	int64_t bad;              /* number of files of all splits that cannot be read */
-	int64_t valid, test;      /* number of samples of these splits; 0: there is none */
+	int64_t valid, test;      /* number of samples of these splits; 0: no such split */
 	bool files;               /* images are encoded files */
 	bool numpy, numpy_test;   /* the images are arrays of an .npz file; it has a test split */
 	int64_t c, side;          /* channels; median of the shorter sides in pixels */
 	int64_t smallest_class;   /* number of samples of the rarest class */
-	double mean[3], std[3];   /* of the pixels, 0 ... 1; of files: those of ImageNet */
+	double mean[3], std[3];   /* of the pixels, 0 ... 1; for files, the values of ImageNet */
 };
 
 /* Values chosen for the config. */
@@ -50,12 +50,12 @@ struct choice {
 	int64_t input[3], batch, epochs, width; /* width: channels of the first stage */
 	int blocks[4];
 	bool bottleneck, imagenet_stem;
-	bool pretrained;        /* else from scratch, and `network` is empty */
+	bool pretrained;        /* false: train from scratch; `network` is empty */
 	struct gt_init_network network;
-	const char *model;      /* text of the model, of a network other than a ResNet; "": a ResNet */
+	const char *model;      /* text of the model for a network other than a ResNet; "": a ResNet */
 };
 
-/* Leaves out the files of a split that cannot be read. */
+/* Removes the unreadable files from a split. */
 static enum gt_code drop_bad_files(struct look *l, struct gt_dataset *d, struct gt_verified *v, struct gt_err *err)
 {
 	for (int64_t i = 0; i < v->n; i++) {
@@ -74,7 +74,7 @@ static enum gt_code drop_bad_files(struct look *l, struct gt_dataset *d, struct 
 	return GT_OK;
 }
 
-/* Takes the size and the channels of images from the training split. */
+/* Sets size and channels of the images from the training split. */
 static enum gt_code measure_files(struct look *l, const struct gt_verified *v, struct gt_err *err)
 {
 	int64_t *side = malloc((size_t)(v->n + 1) * sizeof *side);
@@ -107,7 +107,7 @@ static enum gt_code verify_split(struct look *l, struct gt_dataset *d, struct gt
 	return code;
 }
 
-/* Computes mean and standard deviation of the pixels of an array, by channel. */
+/* Computes mean and standard deviation of the pixels of an array for each channel. */
 static void measure_array(struct look *l)
 {
 	const struct gt_dataset *d = &l->train;
@@ -126,7 +126,7 @@ static void measure_array(struct look *l)
 	}
 }
 
-/* Finds the smallest class. With files, the only sample of a class is used for training (exec/split_samples.h). */
+/* Finds the smallest class. With files, a sample that is the only sample of its class is used for training (exec/split_samples.h). */
 static enum gt_code count_classes(struct look *l, struct gt_err *err)
 {
 	const struct gt_dataset *d = &l->train;
@@ -145,7 +145,7 @@ static enum gt_code count_classes(struct look *l, struct gt_err *err)
 	return l->files && !l->valid && !l->test && largest == 1 ? gt_init_one_each(l->root, d->n, "image", err) : GT_OK;
 }
 
-/* Reads the splits that the data has besides the training split, and counts their samples. */
+/* Reads the other splits of the data, and counts their samples. */
 static enum gt_code inspect_other_splits(struct look *l, const struct gt_dataset_spec *data, struct gt_err *err)
 {
 	for (int i = GT_VALID; i <= GT_TEST; i++) {
@@ -165,7 +165,7 @@ static enum gt_code inspect_other_splits(struct look *l, const struct gt_dataset
 	return GT_OK;
 }
 
-/* Warns of skipped data other than unreadable files. */
+/* Prints warnings about skipped data other than unreadable files. */
 static void warn_of_left_out(struct look *l)
 {
 	struct gt_init_found found;
@@ -215,7 +215,7 @@ static void choose_settings(const struct look *l, struct choice *c)
 		for (size_t i = 0; i < sizeof sides / sizeof *sides && side == 32; i++)
 			if (l->side >= sides[i])
 				side = sides[i];
-		/* From scratch, a few thousand images do not repay the cost of more pixels. */
+		/* Training from scratch on a few thousand images does not profit from more pixels. */
 		if (!c->pretrained && n < 20000 && side > 128)
 			side = 128;
 	}
@@ -317,8 +317,8 @@ static bool is_table(const char *path)
 	return !gt_folder_is_source(path);
 }
 
-/* Writes a remedy; for an archive, the commands that unpack it into a folder next to it and start again. stem: length of the path without
- * the file extension. */
+/* Writes a remedy: for an archive, the commands that unpack the archive into a folder beside it and call `gtrain init` again. stem: length
+ * of the path without the file extension. */
 static void unpack_text(const char *path, size_t stem, const char *remedy, char *out, size_t size)
 {
 	char file[400], dir[400], folder[PATH_MAX];
@@ -340,7 +340,7 @@ static void unpack_text(const char *path, size_t stem, const char *remedy, char 
 		snprintf(out + n, size - n, "; then `gtrain init %s`", dir);
 }
 
-/* Refuses files, by extension, that no format reads and that would be treated as tables. */
+/* Rejects files whose extension belongs to no format, because they would be treated as tables. */
 static enum gt_code check_file(const char *path, struct gt_err *err)
 {
 	static const struct {
@@ -377,7 +377,7 @@ static enum gt_code init_table(const char *root, const struct gt_init_spec *spec
 	return gt_init_table(root, names, spec, text, err);
 }
 
-/* Recognises the network of --pretrained, and takes its model if it is no ResNet. */
+/* Recognises the network of --pretrained, and sets c->model if it is not a ResNet. */
 static enum gt_code choose_network(const struct look *l, struct choice *c, struct gt_arena *a, struct gt_err *err)
 {
 	const struct gt_init_network *n = &c->network;

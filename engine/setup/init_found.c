@@ -19,7 +19,7 @@ enum { FOREIGN = sizeof foreign / sizeof *foreign };
 struct count {
 	struct gt_init_found *f;
 	int64_t foreign[FOREIGN]; /* number of files with each extension */
-	int64_t left;             /* number of files that may still be looked at */
+	int64_t left;             /* number of files that may still be examined */
 };
 
 static void count_file(struct count *c, const char *name, bool direct)
@@ -86,7 +86,7 @@ int64_t gt_init_count_files(const char *path, const struct gt_folder_kind *kind,
 	return n;
 }
 
-/* Searches the folders below `path` for one that has classes, level by level, and writes it back to `path`. */
+/* Searches the subfolders of `path`, level by level, for a folder with classes, and sets `path` to the found folder. */
 static bool find_below(char *path, const struct gt_folder_kind *kind, int levels, int *tried, int64_t *n)
 {
 	char sub[PATH_MAX];

@@ -1,4 +1,4 @@
-/* Inside `gtrain init`: finds the kind of data in a folder, and explains to the user why gtrain can read no data in a folder. */
+/* Inside `gtrain init`: finds the kind of data in a folder, and explains in errors why a folder contains no usable data. */
 #ifndef GT_SETUP_INIT_FOUND_H
 #define GT_SETUP_INIT_FOUND_H
 
@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The files below a folder; symbolic links are not followed. */
+/* The files in a folder and its subfolders; symbolic links are not followed. */
 struct gt_init_found {
 	int64_t images, texts;
-	int64_t direct;        /* number of these files in the folder itself */
-	int64_t foreign;       /* image files that gtrain does not read, of the most frequent kind */
+	int64_t direct;        /* number of files directly in the folder */
+	int64_t foreign;       /* number of image files of the most frequent unsupported kind */
 	const char *end;       /* their file extension, ".bmp"; static */
 };
 
@@ -23,7 +23,7 @@ void gt_init_find(const char *path, struct gt_init_found *out);
 /* Writes how to convert the foreign files below a folder: "bmp has 3 .bmp files, which gtrain does not read; convert them, …". */
 void gt_init_foreign_text(const char *path, const struct gt_init_found *f, char *buf, size_t size);
 
-/* Returns an error that says what was found in a folder or archive without data that gtrain can read, and what to do. */
+/* Returns an error about a folder or archive without usable data: its contents, and what to do. */
 enum gt_code gt_init_nothing(const char *path, struct gt_err *err);
 
 #endif

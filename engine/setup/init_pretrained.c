@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CLASSIFIER "out = 1000;" /* of the classifier in the configs of published networks */
+#define CLASSIFIER "out = 1000;" /* marks the classifier in the configs of published networks */
 #define INPUT "input = [3, 224, 224];"
 
 /* Recognises a ResNet of torchvision. */
@@ -34,7 +34,7 @@ static bool is_resnet(const struct gt_st_file *f, struct gt_init_network *out)
 	return stem && out->blocks[0] && out->blocks[1] && out->blocks[2] && out->blocks[3];
 }
 
-/* Returns the beginning of the last part of the text, or NULL. */
+/* Returns the last occurrence of `part` in the text, or NULL. */
 static char *find_last(char *text, const char *part)
 {
 	char *found = NULL;
@@ -69,7 +69,7 @@ static enum gt_code read_config(const struct gt_known_weights *w, struct gt_aren
 	return GT_OK;
 }
 
-/* Returns whether the file has all tensors of a graph but those of the classifier, and no others. */
+/* Returns whether the file has exactly the tensors of a graph, not counting the tensors of the classifier. */
 static enum gt_code match_graph(struct gt_conf *c, const struct gt_st_file *f, bool *same, struct gt_err *err)
 {
 	struct gt_pretrained match;
@@ -86,7 +86,7 @@ static enum gt_code match_graph(struct gt_conf *c, const struct gt_st_file *f, b
 	return code;
 }
 
-/* Returns whether the file has the weights of a network of the table. */
+/* Returns whether the file has the weights of network w. */
 static enum gt_code match_network(const struct gt_known_weights *w, const struct gt_st_file *f, struct gt_arena *a,
                                   struct gt_init_network *out, bool *same, struct gt_err *err)
 {

@@ -11,19 +11,19 @@ struct gt_init_network {
 	int blocks[4];        /* of a ResNet: residual blocks of each stage */
 	bool bottleneck;      /* of a ResNet: its blocks have three convolutions */
 	const char *name;     /* of another network: its name, such as "vit_b_16"; NULL: a ResNet */
-	const char *config;   /* the config of that network that comes with gtrain */
+	const char *config;   /* the config of this network that comes with gtrain */
 	const char *text;     /* text of that config */
-	const char *map;      /* entries of model.pretrained.map, with the one that leaves out the classifier */
-	int64_t side;         /* height and width of images that it needs; 0: any */
+	const char *map;      /* entries of model.pretrained.map, including the entry that skips the classifier */
+	int64_t side;         /* required height and width of images; 0: any size */
 	const char *lr;       /* learning rate of adamw for fine-tuning */
 };
 
 /* Recognises the network of a file with weights, by the names and shapes of its tensors: a ResNet of torchvision, or a network whose config
- * comes with gtrain. which: the path of a file, or a name of `gtrain fetch`. to: the file of the config that will name it, or NULL. Strings
- * are in the arena. GT_EDATA: another network. GT_ENOINPUT: the file is missing. */
+ * comes with gtrain. which: the path of a file, or a name of `gtrain fetch`. to: the config file that will contain the path, or NULL.
+ * Strings are in the arena. GT_EDATA: another network. GT_ENOINPUT: the file is missing. */
 enum gt_code gt_init_network(const char *which, const char *to, struct gt_arena *a, struct gt_init_network *out, struct gt_err *err);
 
-/* Sets *text to the part "model = { … };" of the network's config, for other images and classes, which loads the weights. */
+/* Sets *text to the part "model = { … };" of the network's config, changed for other images and classes, and with model.pretrained. */
 enum gt_code gt_init_network_model(const struct gt_init_network *n, int64_t height, int64_t width, int64_t classes, struct gt_arena *a,
                                    const char **text, struct gt_err *err);
 

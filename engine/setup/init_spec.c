@@ -14,7 +14,7 @@ static void make_run_name(const char *root, char *out, size_t size)
 	for (const char *p = slash && slash[1] ? slash + 1 : root; *p && n + 1 < size; p++)
 		out[n++] = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", *p) ? *p : '-';
 	out[n] = 0;
-	/* of a file's name */
+	/* endings that are removed from a file name */
 	static const char *const ends[] = {"-gz", "-csv", "-tsv", "-jsonl", "-ndjson", "-npy", "-npz",
 	                                   "-zip", "-tgz", "-zst", "-xz", "-bz2", "-tar"};
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
@@ -33,8 +33,8 @@ static bool find_folder(const char *file, char *out)
 	return realpath(*dir ? dir : "/", out) != NULL;
 }
 
-/* Writes root relative to a folder; both are real paths. Returns false if they are far from each other: if the path leads up more than
- * MAX_UP folders, or through the root folder. */
+/* Writes root relative to a folder; both are real paths. Returns false if the folders are far from each other: if the path would go up more
+ * than MAX_UP folders, or through the root folder. */
 static bool make_relative_path(const char *root, const char *folder, char *out, size_t size)
 {
 	size_t common = 0, n = 0;

@@ -9,23 +9,24 @@
 /* Names of the run, the data and the config file. */
 struct gt_init_names {
 	char run[64];         /* the name of the run: the last part of the path, with the characters that are safe in a file name */
-	char shown[PATH_MAX]; /* the path of the data: relative to the folder of the config if both are near each other, else absolute */
+	char shown[PATH_MAX]; /* the path of the data: relative to the config's folder if data and config are near each other, else absolute */
 	char config[256];     /* the file of the config as a word of a shell, for comments: "pets.cfg"; "THIS.cfg" if it is not known */
 };
 
 enum {
 	GT_INIT_LISTED = 10, /* maximum number of unreadable samples that are reported one by one */
-	GT_INIT_LEAST = 10   /* minimum number of images or texts of which a fifth is kept for evaluation */
+	GT_INIT_LEAST = 10   /* with fewer images or texts, none can be reserved for evaluation */
 };
 
 void gt_init_warn(const struct gt_init_spec *spec, const char *text);
-/* Warns of unreadable samples beyond the GT_INIT_LISTED listed ones. bad: number of unreadable samples. what: "image" or "text". */
+/* Prints the number of unreadable samples after the first GT_INIT_LISTED, which were listed. bad: number of unreadable samples. what:
+ * "image" or "text". */
 void gt_init_warn_of_more(const struct gt_init_spec *spec, int64_t bad, const char *what);
 void gt_init_sort(int64_t *v, int64_t n); /* ascending */
 
-/* Returns an error of n images or texts, of which none can be kept for evaluation because they are fewer than GT_INIT_LEAST. */
+/* Returns the error for n images or texts, fewer than GT_INIT_LEAST, of which none can be reserved for evaluation. */
 enum gt_code gt_init_too_few(const char *root, int64_t n, const char *what, struct gt_err *err);
-/* Returns an error of data whose classes have one sample each: none can be kept for evaluation. what: "image" or "text". */
+/* Returns the error for data whose classes have one sample each: none can be reserved. what: "image" or "text". */
 enum gt_code gt_init_one_each(const char *root, int64_t classes, const char *what, struct gt_err *err);
 /* root: the real path of the data. */
 void gt_init_names(const struct gt_init_spec *spec, const char *root, struct gt_init_names *out);

@@ -1,4 +1,4 @@
-/* `gtrain init TABLE.csv --target COLUMN`: looks at a table, and writes a config that trains on it.
+/* `gtrain init TABLE.csv --target COLUMN`: examines a table, and writes a config that trains on it.
  *
  *     read: all columns  -->  split as the config will  -->  learn: types  -->  choose: batch, epochs, network  -->  write the text */
 #include "setup/init_table.h"
@@ -16,8 +16,8 @@
 #include <string.h>
 
 #define SEED 42     /* seed in the config */
-#define VALID 0.2   /* share of the rows that is evaluated */
-#define ROWS_EACH 100  /* minimum number of training rows per value with which an integer column is categorical */
+#define VALID 0.2   /* share of the rows that is reserved for evaluation */
+#define ROWS_EACH 100  /* an integer column with fewer training rows per value is continuous, not categorical */
 #define FEW_CLASSES 10 /* maximum number of different integers in a target that is treated as classes */
 
 /* Properties of the table. */
@@ -27,18 +27,18 @@ struct look {
 	const char *const *target;
 	int ntarget;
 	struct gt_data_table table;
-	struct gt_table_facts facts; /* of the rows that the config trains with */
+	struct gt_table_facts facts; /* facts of the training rows of the config */
 	int64_t rows, ntrain;
 	const struct gt_init_spec *init;
 	enum gt_encoding encoding;
 	struct gt_notation notation;
 	bool ambiguous;           /* the notation of numbers is ambiguous */
-	int64_t untargeted;       /* rows without a target, which are left out */
-	int64_t odd;              /* non-numeric cells in numeric columns, which count as missing */
+	int64_t untargeted;       /* number of rows without a target, which are skipped */
+	int64_t odd;              /* number of non-numeric cells in numeric columns, which count as missing */
 	int64_t bad;              /* rows that cannot be read */
-	int64_t classes;          /* 0: the targets are numbers */
-	struct gt_text_sizes sizes; /* of the texts */
-	bool words;               /* the table is texts and their classes */
+	int64_t classes;          /* number of classes; 0: numeric targets */
+	struct gt_text_sizes sizes; /* sizes of the texts */
+	bool words;               /* the table contains only texts and their classes */
 	struct gt_column_spec *given; /* [table.ncolumns]: types in the config that differ from the inferred types; malloc'ed */
 };
 
@@ -56,7 +56,7 @@ static enum gt_code fail_no_target(const struct look *l, struct gt_err *err)
 	return gt_fail(err, GT_EUSAGE, "--target: expected the column of %.300s to predict, one of: %s", l->path, list);
 }
 
-/* A target with many different integers, such as marks, is more likely a value than a class, though inference makes it a class. */
+/* A target with many different integers, such as marks, is probably a value, although the inferred type is a class. */
 static enum gt_table_task choose_task(const struct look *l, int64_t groups)
 {
 	int k = gt_table_find(&l->table, l->target[0]);
@@ -64,8 +64,8 @@ static enum gt_table_task choose_task(const struct look *l, int64_t groups)
 	return groups && (!number || groups <= FEW_CLASSES) ? GT_TASK_CLASSES : GT_TASK_NUMBERS;
 }
 
-/* Makes whole numbers with few rows for each value continuous: a vector for each value would be learned from too few rows, and the order of
- * the values would be lost. Returns whether there are any. */
+/* Makes integer columns with few rows for each value continuous: an embedding of each value would be learned from too few rows, and the
+ * order of the values would be lost. Returns whether a column was changed. */
 static bool make_sparse_numbers_continuous(struct look *l, struct gt_table_spec *spec)
 {
 	for (int k = 0; k < l->facts.ncolumns; k++) {
@@ -78,7 +78,7 @@ static bool make_sparse_numbers_continuous(struct look *l, struct gt_table_spec 
 	return spec->ncolumns > 0;
 }
 
-/* Rejects a target of identifiers. */
+/* Rejects a target with a different word in every row. */
 static enum gt_code check_classes(const struct look *l, int64_t groups, struct gt_err *err)
 {
 	char shown[GT_CELL_SHOWN];
@@ -88,7 +88,7 @@ static enum gt_code check_classes(const struct look *l, int64_t groups, struct g
 	               "the %lld rows, such as identifiers; choose another column", gt_cell_shown(l->target[0], shown), (long long)groups);
 }
 
-/* Writes the rows that a run of the config trains with to train, and their number to l->ntrain. group: the class of each row. */
+/* Writes the training rows of the config to train, and their number to l->ntrain. group: the class of each row. */
 static enum gt_code divide_rows(struct look *l, const int32_t *group, int64_t groups, int64_t *train, struct gt_err *err)
 {
 	size_t n = (size_t)l->rows;
@@ -108,7 +108,7 @@ static enum gt_code divide_rows(struct look *l, const int32_t *group, int64_t gr
 	return code;
 }
 
-/* Learns from the rows that a run of the config trains with. */
+/* Computes the facts of the table from the training rows of the config. */
 static enum gt_code learn_facts(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
 	int64_t groups = 0, *train = malloc((size_t)l->rows * sizeof *train);
@@ -158,14 +158,14 @@ static bool ends_with(const char *text, const char *end)
 	return n >= m && !strcmp(text + n - m, end);
 }
 
-/* Counts what was left out. */
+/* Counts skipped rows and replaced cells. */
 static void count_left_out(void *user, const char *why)
 {
 	struct look *l = user;
 	++*(ends_with(why, GT_NO_TARGET) ? &l->untargeted : ends_with(why, GT_CELL_MISSING) ? &l->odd : &l->bad);
 }
 
-/* Warns of cells that count as missing. A row without a target is only counted in the config. */
+/* Prints warnings about cells that count as missing. For rows without a target, a comment in the config has the count. */
 static void warn_of_missing_cell(void *user, const char *text)
 {
 	const struct look *l = user;
@@ -173,8 +173,8 @@ static void warn_of_missing_cell(void *user, const char *text)
 		gt_init_warn(l->init, text);
 }
 
-/* Reads the table without the rows that have no target. A few non-numeric cells in a numeric column count as missing. A row that cannot
- * be read is an error. */
+/* Reads the table, except the rows without a target. A few non-numeric cells in a numeric column count as missing. A row that cannot be
+ * read is an error. */
 static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
 	GT_TRY(gt_table_guess_encoding(l->path, &spec->encoding, err));
@@ -243,7 +243,7 @@ static void choose_settings(const struct look *l, struct choice *c)
 {
 	int64_t n = l->ntrain;
 	c->batch = n < 32 ? n : n < 4000 ? 32 : n < 20000 ? 64 : n < 200000 ? 256 : 1024;
-	/* Trains on about 300,000 rows. A net overfits a small table soon; the best checkpoint is kept. */
+	/* Trains on about 300,000 rows over all epochs. If the network overfits a small table earlier, the best checkpoint is kept. */
 	c->epochs = (int64_t)fmin(fmax(round(300000 / (double)n), 4), 40);
 	c->width[0] = n < 2000 ? 64 : 200;
 	c->width[1] = n < 2000 ? 32 : 100;
@@ -320,7 +320,7 @@ enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, 
 		code = gt_table_columns_text(&l.facts, "\t", &columns, err);
 	if (code == GT_OK) {
 		choose_settings(&l, &c);
-		columns[strlen(columns) - 1] = 0; /* the template ends the last line */
+		columns[strlen(columns) - 1] = 0; /* the template adds the last newline */
 		code = write_config(&l, &c, columns, text, err);
 	}
 	free(columns);

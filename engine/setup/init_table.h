@@ -4,7 +4,7 @@
 
 #include "setup/init_spec.h"
 
-/* Looks at the table in a CSV file and writes a config that predicts the columns spec->targets to *text, which the caller frees. path:
+/* Examines the table in a CSV file, and sets *text to a config that predicts the columns spec->targets; the caller frees *text. path:
  * absolute. GT_EUSAGE names the columns if there is no target. */
 enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, const struct gt_init_spec *spec, char **text,
                            struct gt_err *err);

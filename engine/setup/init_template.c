@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 8 }; /* of conditions inside conditions */
+enum { MAX_DEPTH = 8 }; /* maximum depth of nested #if */
 
-/* The Makefile writes this table from the files of engine/setup/templates/. */
+/* The Makefile generates this table from the files in engine/setup/templates/. */
 static const struct {
 	const char *name, *text;
 } templates[] = {
@@ -20,7 +20,7 @@ static const struct {
 struct output {
 	FILE *f;
 	const struct gt_init_value *values;
-	char missing[64]; /* the first name without a value or a template; "": none */
+	char missing[64]; /* the first name for which no value or template exists; "": none */
 };
 
 static size_t name_length(const char *p)

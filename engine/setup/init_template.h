@@ -1,7 +1,7 @@
 /* Writes the configs of `gtrain init` from templates. The files engine/setup/templates/NAME.cfg are part of the program. A template is the
  * text of a config with
  *
- *     $NAME                the value NAME. Names are of capital letters; the config's own $stride or $in is left as it is
+ *     $NAME                the value NAME. Names consist of capital letters; $stride or $in of a config is not changed
  *     ${NAME?yes|no}       the first text if NAME is not 0, the second if it is 0; "|no" is optional; both can contain values
  *     ${NAME:one|many}     the first text if NAME is 1, else the second
  *     \                    at the end of a line: joins it with the next line
@@ -13,7 +13,7 @@
  *
  *     const struct gt_init_value values[] = {GT_NUMBER("BATCH", 64), GT_STRINGS("ROOT", &path, 1), {NULL}};
  *     GT_TRY(gt_init_template("images", values, &text, err));
- */
+ * */
 #ifndef GT_SETUP_INIT_TEMPLATE_H
 #define GT_SETUP_INIT_TEMPLATE_H
 
@@ -22,15 +22,15 @@
 
 struct gt_init_value {
 	const char *name;           /* NULL ends a list of values */
-	int64_t number;             /* for conditions, 0 if text or strings are empty; if both are NULL, this is the value */
-	const char *text;           /* written as it is */
+	int64_t number;             /* the value if text and strings are NULL; for conditions, 0 if text or strings are empty */
+	const char *text;           /* written without change */
 	const char *const *strings; /* [number]: written as strings of a config, with commas between them */
 };
 #define GT_NUMBER(name, value) {(name), .number = (value)}
 #define GT_TEXT(name, value) {(name), .number = *(value) != 0, .text = (value)}
 #define GT_STRINGS(name, list, n) {(name), .number = (n), .strings = (list)}
 
-/* Writes a template to *text, which the caller frees. GT_EINTERNAL: there is no template of this name, or it has a name without a value. */
+/* Writes a template to *text, which the caller frees. GT_EINTERNAL: the template does not exist, or contains a name without a value. */
 enum gt_code gt_init_template(const char *name, const struct gt_init_value *values, char **text, struct gt_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* `gtrain init FOLDER` of texts: looks at them, and writes a config that classifies them by their words and pairs of words.
+/* `gtrain init FOLDER` of texts: examines the texts, and writes a config that classifies them by words and word pairs.
  *
  *     look: classes, splits, sizes of texts  -->  choose: tokens, epochs  -->  write the text */
 #include "setup/init_text.h"
@@ -17,7 +17,7 @@
 enum {
 	PROBES = 1000        /* maximum number of texts whose sizes are measured */
 };
-#define BYTES_A_TOKEN 5. /* of English texts, with their spaces */
+#define BYTES_A_TOKEN 5. /* mean bytes of an English word and a space */
 
 /* Properties of the texts. */
 struct look {
@@ -25,9 +25,9 @@ struct look {
 	const struct gt_init_spec *spec;
 	const struct gt_init_names *names;
 	int64_t bad;         /* number of texts of all splits that cannot be read */
-	int64_t n, classes;  /* training texts, and their classes */
+	int64_t n, classes;  /* number of training texts, and of their classes */
 	int64_t valid, test; /* number of texts of these splits */
-	bool pairs;          /* a class has two training texts or more */
+	bool pairs;          /* at least one class has two training texts or more */
 	struct gt_text_sizes sizes;
 };
 
@@ -42,7 +42,7 @@ struct gt_text_sizes gt_text_sizes_of(int64_t *bytes, int64_t n)
 	return (struct gt_text_sizes){bytes[n / 2], bytes[n * 98 / 100]};
 }
 
-/* Reads the sizes of texts at equal distances. */
+/* Reads the sizes of up to PROBES texts at equal distances in the split. */
 static enum gt_code sample_text_sizes(struct look *l, struct gt_err *err)
 {
 	int64_t bytes[PROBES], known = 0;
@@ -58,7 +58,7 @@ static enum gt_code sample_text_sizes(struct look *l, struct gt_err *err)
 	l->classes = classes.n;
 	gt_source_close(s);
 	gt_class_list_free(&classes);
-	if (!known) /* all readable texts are between the texts that were tried */
+	if (!known) /* none of the tried texts is readable */
 		bytes[known++] = 1000;
 	l->sizes = gt_text_sizes_of(bytes, known);
 	return GT_OK;
@@ -91,7 +91,7 @@ static enum gt_code find_pairs(struct look *l, const struct gt_dataset_spec *dat
 	return code;
 }
 
-/* Reads the texts of a split as a run does, and counts those that it can use. */
+/* Reads the texts of a split as a run does, and counts the usable texts. */
 static enum gt_code count_texts(struct look *l, enum gt_split split, struct gt_skipped *skipped, int64_t *n, struct gt_err *err)
 {
 	struct gt_dataset_spec data = {.root = l->root, .format = "text", .text = {.tokenizer = GT_TOK_WORDS}, .skipped = skipped};

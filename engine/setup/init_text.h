@@ -21,7 +21,7 @@ struct gt_text_sizes {
 /* Sorts the sizes of n texts, n > 0. */
 struct gt_text_sizes gt_text_sizes_of(int64_t *bytes, int64_t n);
 
-/* Settings of a classifier by words and pairs of words: data.max_tokens, data.hash_buckets and train.epochs. n: training texts. */
+/* Settings of a classifier that uses words and word pairs: data.max_tokens, data.hash_buckets and train.epochs. n: training texts. */
 int64_t gt_init_max_tokens(const struct gt_text_sizes *sizes);
 int64_t gt_init_hash_buckets(int64_t n);
 int64_t gt_init_text_epochs(int64_t n);

@@ -4,9 +4,9 @@
  *     loss  --> moving average (gt_lr_smooth), corrected for its start --> curve --> setup/lr_suggest.h
  *     end:  after n steps, when the average exceeds 4 times its minimum, or when a loss or a gradient is not finite
  *
- * All rates of the config change by the same factor: rate / train.optimizer.lr. Schedules do not count. The test trains as the first step
- * of a run does: a parameter that is frozen then stays frozen. It uses full batches only, unless the data is smaller than one batch. In
- * fp16, a step whose gradients overflow is repeated with the next batch and the same rate. */
+ * All rates of the config change by the same factor: rate / train.optimizer.lr. Schedules are ignored. All steps train like the first step
+ * of a run: parameters that are frozen in the first step stay frozen. The test uses full batches only, unless the data is smaller than one
+ * batch. In fp16, a step whose gradients overflow is repeated with the next batch and the same rate. */
 #include "base/clock.h"
 #include "gtrain.h"
 #include "gtrain_data.h"
@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ENOUGH 100  /* fewer steps cause a warning: suggestions for an MLP on FashionMNIST differ 10-fold between 60 and 100 steps */
+#define ENOUGH 100  /* fewer steps cause a warning: with 60 instead of 100 steps, suggestions differed by a factor of 10 */
 #define RISE 4      /* the test ends when the average is this multiple of its minimum */
 
 /* ---- the test on one rank ------------------------------------------------------------------------------------------------------ */
@@ -35,7 +35,7 @@ struct test {
 	int64_t epoch, cursor; /* position of the next batch */
 	int skips;             /* number of consecutive steps that were not applied */
 	double smooth;         /* factor of the moving average of the loss */
-	double average, least; /* moving average before its correction; its least corrected value */
+	double average, least; /* uncorrected moving average; minimum of the corrected average */
 	double start;          /* time (gt_clock) at which the test began */
 };
 
@@ -45,7 +45,7 @@ static double rate_of(const struct gt_lr_find_spec *spec, int step)
 	return step == spec->steps - 1 ? spec->to : spec->from * pow(spec->to / spec->from, x);
 }
 
-/* Fills in the rates of gt_step_args.lr if the rate of train.optimizer is `rate`. */
+/* Sets the rates of gt_step_args.lr for a rate `rate` of train.optimizer. */
 static void set_rates(const struct gt_optim *o, double rate, double lr[GT_MAX_LR])
 {
 	const struct gt_conf_train *t = o->conf;
@@ -57,7 +57,7 @@ static void set_rates(const struct gt_optim *o, double rate, double lr[GT_MAX_LR
 		                                         : rate;
 }
 
-/* Returns whether the rest of the epoch is less than a batch. */
+/* Returns whether the epoch has less than a batch left. */
 static bool epoch_ends(const struct test *t)
 {
 	return t->cursor + t->prog->samples > t->s->batch.samples;
@@ -102,7 +102,7 @@ static void report_step(const struct test *t, const struct gt_lr_point *p)
 		t->observe(t->user, &ev);
 }
 
-/* Adds a step that was applied to the curve. */
+/* Adds an applied step to the curve. */
 static void add_point(struct test *t, double loss)
 {
 	struct gt_lr_curve *c = t->curve;
@@ -126,7 +126,7 @@ static enum gt_code fail_first_step(struct test *t, const struct gt_window *w, s
 	struct gt_step_args *own;
 	GT_NEW(own, s->arena, t->prog->nmicro, err);
 	memcpy(own, w->step_args, (size_t)t->prog->nmicro * sizeof *own);
-	/* in fp16, steps run in lockstep, and this was the last of several attempts */
+	/* in fp16, only one step is queued at a time, and this was the last of several attempts */
 	bool again = gt_session_scales_loss(s);
 	GT_TRY(gt_exec_drain(&s->exec, err));
 	GT_TRY(gt_loader_start(s->prog.loader, again ? t->epoch : 0, again ? t->cursor - t->prog->samples : 0, err));
@@ -148,13 +148,13 @@ static enum gt_code collect_step(struct test *t, struct gt_err *err)
 		t->curve->ended = "diverged";
 	if (t->curve->ended && !t->curve->n)
 		return fail_first_step(t, w, err);
-	if (scales) /* steps run in lockstep, so no other step is queued */
+	if (scales) /* only one step is queued at a time */
 		t->ahead = t->curve->n;
 	return GT_OK;
 }
 
-/* Runs the test on one rank, with a session that has its first weights. Steps are queued one at a time, so that all ranks queue the same
- * steps, and end after the same step, with the same losses. GT_EDIVERGED: the first step has a loss or a gradient that is not finite. */
+/* Runs the test on one rank, with a session that has initial weights. Steps are queued one by one, so that all ranks queue the same steps,
+ * and end after the same step, with the same losses. GT_EDIVERGED: the first step has a loss or a gradient that is not finite. */
 static enum gt_code test_session(struct gt_session *s, const struct gt_lr_find_spec *spec, gt_observer observe, void *user,
                                  struct gt_lr_curve *c, struct gt_err *err)
 {
@@ -202,7 +202,7 @@ static void warn_of_skipped(void *user, const char *why)
 	emit_warning(user, text);
 }
 
-/* Sets the first weights, as a run does. */
+/* Sets the initial weights, as a run does. */
 static enum gt_code set_first_weights(const struct job *j, struct gt_session *s, gt_observer observe, struct gt_err *err)
 {
 	const struct gt_pretrained_report *r = NULL;
@@ -267,7 +267,7 @@ static enum gt_code find_rate(void *user, struct gt_session *s, struct gt_err *e
 	return code;
 }
 
-/* Rejects a config whose rates of groups have no ratio to train.optimizer.lr. */
+/* Rejects a config in which train.optimizer.lr is 0, because rates of groups are multiples of it. */
 static enum gt_code check_groups(const struct gt_conf *c, struct gt_err *err)
 {
 	for (int i = 0; i < c->train.ngroups && c->train.optimizer.lr == 0; i++)
@@ -290,7 +290,7 @@ enum gt_code gt_lr_find(struct gt_conf *c, const struct gt_run_opts *o, const st
 		return gt_fail(err, GT_EUSAGE, "--from and --to: expected two learning rates with 0 < from < to, got %g and %g", spec->from,
 		               spec->to);
 	GT_TRY(check_groups(c, err));
-	c->train.ema.decay = 0; /* the average changes no loss of the training */
+	c->train.ema.decay = 0; /* the average of the weights does not change training losses */
 	enum gt_code code = gt_rank_session_run(&r, err);
 	if (code == GT_OK)
 		*out = j.result;

@@ -3,14 +3,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define LAST_POINTS 5 /* number of points at the end that do not count, because the loss may rise there */
+#define LAST_POINTS 5 /* number of points at the end that are ignored, because the loss may rise there */
 
 double gt_lr_smooth(int steps)
 {
 	return pow(0.98, 100.0 / steps);
 }
 
-/* Returns how many values at the front of the array, which descends, are greater than v. */
+/* Returns the number of values greater than v in an array in descending order. */
 static int count_greater(const double *a, int n, double v)
 {
 	int lo = 0;
@@ -24,9 +24,9 @@ static int count_greater(const double *a, int n, double v)
 	return lo;
 }
 
-/* fastai's valley: i is the first end of a longest strictly descending subsequence, of length m. The valley counts as the m steps that
- * end at i, and the suggestion is in the middle of its second third. end[k] is the greatest value with which a descending subsequence of
- * length k + 1 can end. */
+/* fastai's valley: let i be the first point at which a longest strictly descending subsequence ends, and m its length. The valley is the m
+ * steps that end at i, and the suggestion is in the middle of its second third. end[k] is the greatest value at which a descending
+ * subsequence of length k + 1 can end. */
 static int find_valley(const struct gt_lr_point *p, int n, double *end)
 {
 	int longest = 0, last = 0;

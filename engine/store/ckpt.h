@@ -49,7 +49,7 @@ struct gt_ckpt_tensor {
 	const char *name;
 	struct gt_tdesc desc; /* shape and dtype, in plain layout */
 	const void *data;     /* host memory of desc's size, in plain layout */
-	/* Called if data is NULL, to get the bytes when a save writes the tensor, and again if the save writes the file anew. */
+	/* Called if data is NULL: returns the bytes when a save writes the tensor, and again if the save rewrites the file. */
 	gt_bytes_fn *read;
 	void *user;           /* first argument of read */
 	int key;              /* second argument of read */
@@ -61,14 +61,14 @@ struct gt_ckpt_watch {
 	const char *metric; /* the metric whose value is `best`; NULL: unknown, because the checkpoint is of an earlier version */
 	double best;      /* best value */
 	int64_t bad;      /* number of evaluations since `best` */
-	int64_t cooldown; /* plateau: number of next evaluations that do not count */
+	int64_t cooldown; /* plateau: number of following evaluations that are ignored */
 	int64_t drops;    /* plateau: number of reductions of the learning rate */
 };
 
 struct gt_ckpt_meta {
 	int64_t step;         /* optimizer steps done */
 	int64_t epoch;        /* epoch of the next step, from 0 */
-	int64_t cursor;       /* samples of that epoch already used */
+	int64_t cursor;       /* number of samples of this epoch that were already used */
 	/* position in the learning-rate schedules, in optimizer steps; equal to step unless the steps of an epoch have changed in a resume */
 	int64_t schedule_step;
 	int64_t epoch_steps;  /* optimizer steps of an epoch; 0: unknown, because the checkpoint is of an earlier version */
@@ -97,7 +97,7 @@ struct gt_ckpt_dir; /* an open, locked run directory */
 /* Opens a run directory for writing: creates it if needed (parents too), takes the lock, checks that it is writable, and removes
  * left-overs. GT_ECANTCREAT: with the text of errno, or "another run (pid N) uses DIR" if the directory is locked. */
 enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct gt_err *err);
-/* Closes the directory. If opening it has created it, and the run has failed before it wrote its config.cfg, removes it. */
+/* Closes the directory. Removes a directory that was created by opening it if the run has failed before it wrote its config.cfg. */
 void gt_ckpt_dir_close(struct gt_ckpt_dir *d);
 /* For a process that starts ranks; the rank that opens the directory may be killed. gt_ckpt_dir_existing: length of the part of path that
  * exists before the start. gt_ckpt_dir_clean: after a failure, removes the rest of path if it has only files of a run that never began. */
@@ -108,14 +108,14 @@ enum gt_code gt_ckpt_dir_check(const char *path, struct gt_err *err);
 
 /* Continues the run in d from the checkpoint `from`. If that is the newest checkpoint, *next becomes 0. Otherwise the run goes back: *next
  * becomes the serial of the first new checkpoint, later checkpoints move to <dir>/history-<*next> when it is committed, and text (size
- * bytes) receives one sentence that says so. Until then the caller keeps its other files under the names of gt_ckpt_next_path(). */
+ * bytes) receives a sentence about this move. Until then the caller must write its other files under the names of gt_ckpt_next_path(). */
 struct gt_ckpt;
 enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *from, int64_t *next, char *text, size_t size,
                                   struct gt_err *err);
 
 /* Writes "<dir>/<name>" to buf (GT_PATH_SIZE bytes) or, with next > 0, a temporary name: "<dir>/next-<next>.<name>", in which
  * "tensorboard." replaces "events.out.tfevents.". A file with the temporary name is renamed to <name> when the checkpoint with serial
- * `next` is committed. If that never happens, the next run that opens dir removes the file. */
+ * `next` is committed. If the checkpoint is never committed, the next run that opens dir removes the file. */
 enum gt_code gt_ckpt_next_path(char *buf, const char *dir, int64_t next, const char *name, struct gt_err *err);
 
 /* Commits one checkpoint. Points the symlink `latest` to it and `best` to the checkpoint of step m->best_step. path (size bytes) receives
@@ -124,8 +124,8 @@ enum gt_code gt_ckpt_next_path(char *buf, const char *dir, int64_t next, const c
 enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, const struct gt_ckpt_tensor *model, int nmodel,
                           const struct gt_ckpt_tensor *optim, int noptim, char *path, size_t size, struct gt_err *err);
 
-/* Retention: removes committed checkpoints except the newest `keep`. For each checkpoint that is kept, the one that its manifest names as
- * the best is kept too, so that a run that goes back still has its best checkpoint. With keep <= 0 it removes nothing. */
+/* Retention: removes committed checkpoints except the newest `keep`. The best checkpoint that the manifest of a kept checkpoint names is
+ * kept, too, so that a run that goes back still has its best checkpoint. With keep <= 0 it removes nothing. */
 enum gt_code gt_ckpt_retain(struct gt_ckpt_dir *d, int64_t keep, struct gt_err *err);
 
 /* Finds the run directory of path and writes it to dir (GT_PATH_SIZE bytes). If path is a checkpoint inside a run directory (its step-...
@@ -133,16 +133,16 @@ enum gt_code gt_ckpt_retain(struct gt_ckpt_dir *d, int64_t keep, struct gt_err *
  * another name, which belongs to no run directory. */
 enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct gt_err *err);
 
-/* Returns the serial of the newest checkpoint of a run directory in *serial; 0 if there is none. */
+/* Sets *serial to the serial of the newest checkpoint of a run directory; 0: no checkpoint. */
 enum gt_code gt_ckpt_newest_serial(const char *dir, int64_t *serial, struct gt_err *err);
 
 /* Opens a checkpoint and verifies its files; its tensors are then readable by name. path is a run directory or a step directory. In a run
  * directory, `which` selects the checkpoint: "latest", "best", a decimal step, or NULL for the best one, or the latest if none is marked as
- * the best. "latest" opens the newest checkpoint that verifies, and reports each newer, damaged one through warn. The other words never
- * open another checkpoint in place of a damaged one. The newest checkpoint is the one that was committed last; after a resume from an
- * earlier step it does not have the highest step. If `verify` is true, all digests are recomputed, otherwise only lengths and headers are
- * checked. GT_ENOINPUT: there is no checkpoint. GT_EDATA: it is damaged. GT_EFAIL: memory, descriptors or permissions were lacking, which
- * says nothing about the checkpoint. */
+ * the best. "latest" opens the newest checkpoint that is not damaged, and reports each newer, damaged checkpoint through warn. The other
+ * words never open another checkpoint instead of a damaged one. The newest checkpoint is the checkpoint that was committed last; after a
+ * resume from an earlier step it does not have the highest step. If `verify` is true, all digests are recomputed, otherwise only lengths
+ * and headers are checked. GT_ENOINPUT: there is no checkpoint. GT_EDATA: it is damaged. GT_EFAIL: memory, descriptors or permissions were
+ * lacking; the checkpoint may be good. */
 enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void (*warn)(void *user, const char *text), void *user,
                           struct gt_ckpt **out, struct gt_err *err);
 void gt_ckpt_close(struct gt_ckpt *c);

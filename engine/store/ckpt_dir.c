@@ -57,7 +57,7 @@ static enum gt_code remove_leftovers(const char *dir, struct gt_err *err)
 	GT_TRY(gt_ckpt_scan(dir, false, &e, &n, err));
 	enum gt_code code = GT_OK;
 	for (int i = 0; i < n && !code; i++) {
-		/* an entry of kind PREV whose checkpoint was missing has been renamed back already */
+		/* a PREV entry whose checkpoint was missing has already been renamed back */
 		if (e[i].kind != GT_CKPT_LEFTOVER && e[i].kind != GT_CKPT_PREV)
 			continue;
 		code = gt_path_join(path, dir, e[i].name, err);
@@ -68,7 +68,7 @@ static enum gt_code remove_leftovers(const char *dir, struct gt_err *err)
 	return code;
 }
 
-/* Completes what a killed run left undone: names, histories, files next-*, leftovers and links. Reads the newest serial and step. */
+/* Completes the work of a killed run: names, histories, files next-*, leftovers and links. Reads the newest serial and step. */
 static enum gt_code recover_run_dir(struct gt_ckpt_dir *d, struct gt_err *err)
 {
 	struct gt_ckpt_entry *e;
@@ -103,7 +103,7 @@ static enum gt_code check_writable(const char *dir, struct gt_err *err)
 	strcat(name, nonce);
 	GT_TRY(gt_path_join(path, dir, name, err));
 	if (mkdir(path, 0777) || rmdir(path))
-		return gt_fail(err, GT_ECANTCREAT, "%s: cannot write here: %s", dir, strerror(errno));
+		return gt_fail(err, GT_ECANTCREAT, "%s: cannot write in this directory: %s", dir, strerror(errno));
 	return GT_OK;
 }
 
@@ -113,12 +113,12 @@ static enum gt_code check_outside_checkpoints(const char *path, struct gt_err *e
 	char at[GT_PATH_SIZE], up[GT_PATH_SIZE], real[PATH_MAX];
 	struct stat st;
 	if (gt_ckpt_is_step_dir(path))
-		return gt_fail(err, GT_ECANTCREAT, "%s: expected the directory of a run, got one with the name or the manifest of a checkpoint",
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a run directory, got a directory with the name or the manifest of a checkpoint",
 		               path);
 	GT_TRY(gt_path_parent(at, path, err));
 	while (!realpath(at, real)) {
 		if (errno != ENOENT || !strcmp(at, ".") || !strcmp(at, "/"))
-			return GT_OK; /* the directory does not exist; the caller that creates it reports a failure */
+			return GT_OK; /* the directory does not exist; the caller, which creates the directory, reports a failure */
 		GT_TRY(gt_path_parent(up, at, err));
 		strcpy(at, up);
 	}
@@ -127,7 +127,7 @@ static enum gt_code check_outside_checkpoints(const char *path, struct gt_err *e
 		char manifest[GT_PATH_SIZE];
 		if (gt_ckpt_name_parse(slash + 1, &step) == GT_CKPT_STEP && !gt_path_join(manifest, real, GT_CKPT_MANIFEST, NULL) &&
 		    !lstat(manifest, &st))
-			return gt_fail(err, GT_ECANTCREAT, "%s: expected a directory outside of any checkpoint, got one inside of the checkpoint %s",
+			return gt_fail(err, GT_ECANTCREAT, "%s: expected a directory outside of all checkpoints, got a directory in the checkpoint %s",
 			               path, real);
 	}
 	return GT_OK;
@@ -171,7 +171,7 @@ enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct
 	return GT_OK;
 }
 
-/* True if a run that has not begun may have written an entry: it writes config.cfg last. */
+/* True if a run that has not begun may have written the file; a run writes config.cfg last. */
 static bool is_start_file(const char *name)
 {
 	return !strcmp(name, ".lock") || !strcmp(name, "metrics.jsonl") || !strncmp(name, "events.out.tfevents.", 20) ||
@@ -246,7 +246,7 @@ void gt_ckpt_dir_close(struct gt_ckpt_dir *d)
 }
 
 /* True if retention keeps a checkpoint: the newest `keep` ones that have a manifest, and the best one. A checkpoint without a readable
- * manifest is kept for its owner and does not count. */
+ * manifest is kept for the user and not counted. */
 static bool is_retained(const struct gt_ckpt_entry *e, int i, int64_t keep, int64_t best)
 {
 	int64_t kept = 0;
@@ -262,8 +262,8 @@ static bool is_retained(const struct gt_ckpt_entry *e, int i, int64_t keep, int6
 	return false;
 }
 
-/* Removes old checkpoints. It renames them first, makes that durable, and only then removes files, so that a crash leaves no incomplete
- * checkpoint under a checkpoint's name. */
+/* Removes old checkpoints. It first renames them, makes the renames durable, and then removes files, so that a crash never leaves an
+ * incomplete checkpoint under a checkpoint's name. */
 static enum gt_code remove_old_checkpoints(struct gt_ckpt_dir *d, struct gt_ckpt_entry *e, int n, int64_t keep, int64_t best,
                                            struct gt_err *err)
 {

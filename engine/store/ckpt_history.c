@@ -1,12 +1,11 @@
-/* Going back to an earlier checkpoint. A run directory contains one line of checkpoints, each of which continues the one before it. When a
- * run goes back, the checkpoints that it leaves behind move to history-<serial>/, where <serial> is that of the first checkpoint of the new
- * line:
+/* Going back to an earlier checkpoint. A run directory contains one line of checkpoints, each of which continues the previous checkpoint.
+ * When a run goes back, later checkpoints move to history-<serial>/, where <serial> is the serial of the first checkpoint of the new line:
  *
  *   57(1) 114(2) 171(3)      resume --from 57, then a commit of step 114 with serial 4 and parent 1
  *   57(1) 114(4)             history-4/: 114(2) 171(3), metrics.jsonl and config.cfg as they were
  *
  * The commit is one rename, as always. Checkpoints whose serial is between the manifest's parent and its own serial are not on the line.
- * Names and manifests therefore suffice for the next writer to detect and finish an incomplete move. */
+ * So from names and manifests, the next writer can detect and finish an incomplete move. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
 #include <dirent.h>
@@ -24,7 +23,7 @@
 /* Whether e is off the line of a checkpoint. beyond: as in gt_ckpt_history_move(). */
 static bool is_off_line(const struct gt_ckpt_entry *e, int64_t serial, int64_t parent, int64_t beyond)
 {
-	if (e->kind != GT_CKPT_STEP) /* a commit of the same step displaced this checkpoint; a commit that continues it has replaced it */
+	if (e->kind != GT_CKPT_STEP) /* displaced by a commit of the same step; replaced if that commit continues it */
 		return e->serial && e->serial < serial && e->serial != parent && !strstr(e->name, ".old-");
 	return e->serial ? e->serial < serial && (e->serial > parent || e->step > beyond) : e->step > beyond;
 }
@@ -50,7 +49,7 @@ static enum gt_code rename_entry(const char *dir, const char *name, const char *
 	return GT_OK;
 }
 
-/* Creates a symlink in a history that has none yet. It is created under its final name, so that a kill leaves no temporary file. */
+/* Creates a symlink in a history that lacks it, directly under its final name, so that a kill leaves no temporary file. */
 static enum gt_code create_link(const char *history, const char *link, int64_t step, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], target[GT_PATH_SIZE], name[GT_CKPT_NAME];
@@ -197,7 +196,7 @@ static const char *parse_next_name(const char *name, int64_t *serial)
 }
 
 /* Installs a file at the commit. name: "next-<serial>.<file>"; file: the part after the point. The existing file of that name moves to the
- * history. A kill after either of the two renames does no harm. */
+ * history. After a kill between the two renames, the next run completes the work. */
 static enum gt_code install_file(const char *dir, const char *name, const char *file, int64_t serial, struct gt_err *err)
 {
 	char history[GT_PATH_SIZE], from[GT_PATH_SIZE], to[GT_PATH_SIZE], as[512];

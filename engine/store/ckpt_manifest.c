@@ -188,7 +188,7 @@ enum gt_code gt_ckpt_manifest_parse(const char *text, size_t n, const char *path
 	const struct gt_json_value *root;
 	*out = (struct gt_ckpt_manifest){0};
 	if (n < seal + digits + tail || memcmp(text + n - tail, TAIL, tail) || memcmp(text + n - tail - digits - seal, SEAL, seal))
-		return gt_fail(err, GT_EDATA, "%s: expected the manifest of a checkpoint, got another file or one that is cut short", path);
+		return gt_fail(err, GT_EDATA, "%s: expected the manifest of a checkpoint, got another file or a truncated manifest", path);
 	gt_digest_bytes(text, n - tail - digits - seal, digest);
 	if (memcmp(text + n - tail - digits, digest, digits))
 		return gt_fail(err, GT_EDATA, "%s: damaged: the digest in the manifest does not match its content", path);

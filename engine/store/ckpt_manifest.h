@@ -49,8 +49,8 @@ struct gt_ckpt_manifest {
 /* Writes the manifest with its newline to j->text. j must be zeroed. */
 enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_json *j, struct gt_err *err);
 
-/* Parses a manifest of n bytes. The strings of *out are in the arena. GT_EDATA: the text is not a valid manifest; the sentence names path,
- * the file from which it was read. */
+/* Parses a manifest of n bytes. The strings of *out are in the arena. GT_EDATA: the text is not a valid manifest; the message names path,
+ * the file from which the text was read. */
 enum gt_code gt_ckpt_manifest_parse(const char *text, size_t n, const char *path, struct gt_arena *a, struct gt_ckpt_manifest *out,
                                     struct gt_err *err);
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #define MAX_FOUND 64
-#define MAX_SEEN 2000 /* entries of a directory that are looked at, so that a large directory costs no time */
+#define MAX_SEEN 2000 /* maximum number of directory entries to examine, so that a large directory takes no noticeable time */
 #define SHOWN 4
 
 struct found {
@@ -24,7 +24,7 @@ static bool is_run_dir(const char *dir)
 	return gt_ckpt_link_step(dir, "latest", &step, NULL) == GT_OK && step >= 0;
 }
 
-/* Adds the runs that are directories in dir. shown: dir as it is written before their names, with its slash. */
+/* Adds the runs that are directories in dir. shown: the text for dir before their names in the message, with a slash. */
 static void find_runs(const char *dir, const char *shown, struct found *f)
 {
 	DIR *d = opendir(dir);
@@ -78,7 +78,7 @@ const char *gt_ckpt_near(const char *path, char *buf, size_t size)
 		for (int k = 0; k < f->n; k++)
 			if (*f->path[k] && (next < 0 || is_newer(f, k, next)))
 				next = k;
-		n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? ", " : "; runs near here: ", f->path[next]);
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? ", " : "; runs in nearby directories: ", f->path[next]);
 		*f->path[next] = 0;
 	}
 	if (f->n > SHOWN && n < size)

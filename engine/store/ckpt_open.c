@@ -21,7 +21,7 @@ struct gt_ckpt {
 static enum gt_code check_length(const struct gt_ckpt *c, int file, uint64_t bytes, const char *path, struct gt_err *err)
 {
 	if (bytes != (uint64_t)c->manifest.file[file].bytes)
-		return gt_fail(err, GT_EDATA, "%s: damaged: it has %llu bytes, but the manifest says %lld", path, (unsigned long long)bytes,
+		return gt_fail(err, GT_EDATA, "%s: damaged: the file has %llu bytes, but the manifest says %lld", path, (unsigned long long)bytes,
 		               (long long)c->manifest.file[file].bytes);
 	return GT_OK;
 }
@@ -129,7 +129,7 @@ static enum gt_code open_entry(const char *dir, const struct gt_ckpt_entry *e, b
 	GT_TRY(open_step_dir(path, verify, out, err));
 	if ((*out)->manifest.meta.step == e->step)
 		return GT_OK;
-	enum gt_code code = gt_fail(err, GT_EDATA, "%s: the manifest in it belongs to step %lld", path, (long long)(*out)->manifest.meta.step);
+	enum gt_code code = gt_fail(err, GT_EDATA, "%s: its manifest belongs to step %lld", path, (long long)(*out)->manifest.meta.step);
 	gt_ckpt_close(*out);
 	*out = NULL;
 	return code;
@@ -148,7 +148,7 @@ struct search {
 	void (*warn)(void *user, const char *text);
 	void *user;
 	struct gt_err first; /* the reason why the newest checkpoint is not usable */
-	bool vanished;       /* the retention of a run removed a candidate during the search */
+	bool vanished;       /* another run's retention has removed a candidate during the search */
 };
 
 /* Opens the newest usable checkpoint of the n entries e, which gt_ckpt_scan has sorted. GT_ENOINPUT: none of them is a checkpoint. */
@@ -160,7 +160,7 @@ static enum gt_code open_newest(struct search *s, const struct gt_ckpt_entry *e,
 		struct gt_err why;
 		if (e[i].kind == GT_CKPT_LEFTOVER)
 			continue;
-		if (e[i].kind == GT_CKPT_PREV) { /* the displaced checkpoint counts only if the one that took its name is missing */
+		if (e[i].kind == GT_CKPT_PREV) { /* a displaced checkpoint is used only if the checkpoint that took its name is missing */
 			char name[GT_CKPT_NAME];
 			gt_ckpt_name_print(name, e[i].step);
 			if (entry_exists(s->dir, name))
@@ -173,8 +173,8 @@ static enum gt_code open_newest(struct search *s, const struct gt_ckpt_entry *e,
 			s->vanished = true;
 			continue;
 		}
-		/* Only damage, which includes a bad disk, makes the search continue with an older checkpoint. Another error says nothing about this
-		 * checkpoint. */
+		/* Only if the checkpoint is damaged, or the disk is bad, the search continues with an older checkpoint. After another error, this
+		 * checkpoint may be good. */
 		if (one != GT_EDATA && one != GT_EIO) {
 			if (err)
 				*err = why;
@@ -263,7 +263,7 @@ static enum gt_code open_run_dir(struct search *s, const char *which, struct gt_
 	errno = 0;
 	step = strtoll(which, &end, 10);
 	if (errno || *end || end == which || which[0] < '0' || which[0] > '9')
-		return gt_fail(err, GT_EUSAGE, "--from: expected latest, best or the number of a step, got \"%s\"", which);
+		return gt_fail(err, GT_EUSAGE, "--from: expected latest, best or a step number, got \"%s\"", which);
 	return open_step(s, step, out, err);
 }
 
@@ -302,7 +302,7 @@ static enum gt_code fail_absent_step(const char *path, struct gt_err *err)
 	gt_ckpt_name_parse(name, &step);
 	char near[512];
 	if (gt_path_parent(dir, path, NULL) || gt_ckpt_scan(dir, false, &e, &n, NULL))
-		return gt_fail(err, GT_ENOINPUT, "%s: expected a checkpoint, but this does not exist%s", path,
+		return gt_fail(err, GT_ENOINPUT, "%s: expected a checkpoint, but this path does not exist%s", path,
 		               gt_ckpt_near(dir, near, sizeof near));
 	enum gt_code code = fail_no_step(dir, step, e, n, err);
 	free(e);
@@ -320,7 +320,7 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 		strcpy(dir, path);
 		return GT_OK;
 	}
-	/* If the last component of the path is step-… or a link to a step-… in the same directory, the path gives directory and step. */
+	/* If the last component of the path is step-… or a link to a step-… in the same directory, directory and step follow from the path. */
 	copy_last_name(path, name);
 	GT_TRY(gt_path_parent(dir, path, err));
 	if (*name && strcmp(name, ".") && strcmp(name, "..")) {
@@ -338,8 +338,8 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 	if (gt_ckpt_name_parse(name, step) == GT_CKPT_STEP)
 		return gt_path_parent(dir, real, err);
 	*step = -1;
-	return gt_fail(err, GT_EUSAGE, "%s: expected a checkpoint in the directory of a run: copy it to an empty directory under the name "
-	               "step-<its step> (8 digits) and resume that directory", path);
+	return gt_fail(err, GT_EUSAGE, "%s: expected a checkpoint in a run directory: copy the checkpoint to an empty directory under the name "
+	               "step-<its step> (8 digits) and resume the new directory", path);
 }
 
 enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void (*warn)(void *user, const char *text), void *user,
@@ -352,12 +352,12 @@ enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void
 		return fail_absent_step(path, err);
 	char near[512];
 	if (stat(path, &st) && errno == ENOENT)
-		return gt_fail(err, GT_ENOINPUT, "%s: expected the directory of a run or a checkpoint, but this does not exist%s", path,
+		return gt_fail(err, GT_ENOINPUT, "%s: expected a run directory or a checkpoint, but this path does not exist%s", path,
 		               gt_ckpt_near(path, near, sizeof near));
 	if (stat(path, &st))
 		return gt_fail(err, errno == ENOENT || errno == ENOTDIR ? GT_ENOINPUT : GT_EIO, "%s: cannot open: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return gt_fail(err, GT_EDATA, "%s: expected the directory of a run or a checkpoint, got a file%s", path,
+		return gt_fail(err, GT_EDATA, "%s: expected a run directory or a checkpoint, got a file%s", path,
 		               gt_ckpt_near(path, near, sizeof near));
 	return gt_ckpt_is_step_dir(path) ? open_step_dir(path, verify, out, err) : open_run_dir(&s, which, out, err);
 }

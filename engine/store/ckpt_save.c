@@ -116,8 +116,8 @@ static enum gt_code write_all(struct save *s, struct gt_err *err)
 	return code;
 }
 
-/* Renames the temporary directory to its final name, which an older commit of the same step may have. Afterwards s->tmp is the path of a
- * directory that has to be removed, or "" if there is none. */
+/* Renames the temporary directory to its final name, which an older checkpoint of the same step may have. Afterwards s->tmp is the path of
+ * a directory that has to be removed, or "" if there is none. */
 static enum gt_code rename_to_final(struct save *s, struct gt_err *err)
 {
 	struct stat st;
@@ -140,8 +140,8 @@ static enum gt_code rename_to_final(struct save *s, struct gt_err *err)
 	GT_TRY(gt_path_join(prev, s->dir->path, name, err));
 	if (rename(s->to, prev))
 		return gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", s->to, prev, strerror(errno));
-	/* This is durable before the new checkpoint takes the name. If only the second rename reached the disk, it would replace the older
-	 * checkpoint, which may belong to a history instead of the new line. */
+	/* The first rename must be durable before the new checkpoint takes the name. If only the second rename reached the disk, the older
+	 * checkpoint, which may belong to a history, would be lost. */
 	enum gt_code code = gt_dir_sync(s->dir->path, err);
 	if (!code && rename(s->tmp, s->to))
 		code = gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", s->tmp, s->to, strerror(errno));
@@ -184,7 +184,7 @@ static enum gt_code save_checkpoint(struct save *s, struct gt_err *err)
 	enum gt_code code = write_all(s, err);
 	if (code && s->sync_failed) {
 		/* After a failed fsync the kernel may have dropped the pages and marked them clean, so that a second fsync of the same file would
-		 * succeed without meaning (PostgreSQL's "fsyncgate"). All files are therefore written again, once. */
+		 * succeed although data is lost (PostgreSQL's "fsyncgate"). All files are therefore written again, once. */
 		gt_tree_remove(s->tmp, NULL);
 		code = write_all(s, err);
 	}
@@ -214,7 +214,7 @@ enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, c
 	    !is_in_range(m->epoch_steps) || !is_in_range(m->world) || !is_in_range(m->good_steps) ||
 	    (m->has_best && (!is_in_range(m->best_step) || m->best_epoch > (int64_t)1 << 53)) || !is_in_range(m->peak_epoch) || !m->name ||
 	    !m->config || strlen(m->config) > GT_CKPT_TEXT_MAX)
-		return gt_fail(err, GT_EINTERNAL, "a checkpoint's state is out of range");
+		return gt_fail(err, GT_EINTERNAL, "a value of the training state is out of range for a checkpoint");
 	struct save *s = calloc(1, sizeof *s);
 	if (!s)
 		return gt_fail_memory(err, sizeof *s);

@@ -39,7 +39,7 @@ enum gt_ckpt_kind gt_ckpt_name_parse(const char *name, int64_t *step)
 	int64_t v = strtoll(name + 5, &end, 10);
 	gt_ckpt_name_print(head, v);
 	if (errno || v < 0 || strncmp(head, name, (size_t)(end - name)) || strlen(head) != (size_t)(end - name))
-		return GT_CKPT_OTHER; /* the number has leading zeros or another form that no checkpoint's name has */
+		return GT_CKPT_OTHER; /* leading zeros, or another form that names of checkpoints never have */
 	*step = v;
 	if (!*end)
 		return GT_CKPT_STEP;
@@ -81,7 +81,7 @@ static enum gt_code read_serial(const char *dir, struct gt_ckpt_entry *e, struct
 	GT_TRY(gt_arena_open(&a, err));
 	enum gt_code code = gt_ckpt_manifest_read(path, a, &m, &why);
 	gt_arena_close(a);
-	if (code == GT_EFAIL) { /* a lack of memory says nothing about the checkpoint, so it is an error */
+	if (code == GT_EFAIL) { /* without memory the checkpoint cannot be judged, so this is an error */
 		if (err)
 			*err = why;
 		return code;

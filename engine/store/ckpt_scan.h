@@ -23,7 +23,7 @@ struct gt_ckpt_entry {
 	enum gt_ckpt_kind kind;
 	int64_t step;          /* the step N of the name; -1 for the left-over of a symlink or of a log file */
 	int64_t serial;        /* the serial in the manifest; 0: the manifest is missing, damaged or was not read */
-	int64_t parent;        /* serial of the checkpoint that this one continues; 0: none, or serial is 0 */
+	int64_t parent;        /* serial of the checkpoint that this checkpoint continues; 0: none, or not known */
 	bool has_best;         /* whether best_step is set */
 	int64_t best_step;     /* step of the checkpoint that the manifest calls best */
 };
@@ -32,19 +32,19 @@ struct gt_ckpt_dir {
 	char path[4096];
 	size_t existed; /* length of the part of path that existed before it was opened */
 	int lock;       /* descriptor of the locked file .lock */
-	int64_t serial; /* serial of the last committed checkpoint, the highest in the directory; 0: there is none */
+	int64_t serial; /* serial of the last committed checkpoint, the highest in the directory; 0: no checkpoint */
 	int64_t parent; /* serial of the checkpoint that the next commit continues */
-	int64_t step;   /* step of the checkpoint with the serial `parent`; -1: there is none */
+	int64_t step;   /* step of the checkpoint with the serial `parent`; -1: no such checkpoint */
 	bool back;      /* the run has gone back: later checkpoints move to history-<serial + 1> with the next commit */
 };
 
-/* Returns the kind of a name, and the step that it contains in *step (-1: it contains none). */
+/* Returns the kind of a name, and sets *step to the step in the name (-1: there is no step in it). */
 enum gt_ckpt_kind gt_ckpt_name_parse(const char *name, int64_t *step);
 void gt_ckpt_name_print(char name[GT_CKPT_NAME], int64_t step);
 
-/* Lists the entries of dir of the kinds STEP, PREV and LEFTOVER in *out, an array of *n elements that the caller frees with free(). Entries
- * of kind LEFTOVER come last. The others are sorted by serial, highest first, but entries whose serial is 0 precede them, sorted by step,
- * highest first. If `manifests` is false, no manifest is read and serial is 0 in every entry. */
+/* Lists the entries of dir of the kinds STEP, PREV and LEFTOVER in *out, an array of *n elements that the caller frees with free(). The
+ * order is: entries with serial 0, sorted by step, highest first; other entries, sorted by serial, highest first; entries of kind LEFTOVER.
+ * If `manifests` is false, no manifest is read and serial is 0 in every entry. */
 enum gt_code gt_ckpt_scan(const char *dir, bool manifests, struct gt_ckpt_entry **out, int *n, struct gt_err *err);
 
 int gt_ckpt_compare_steps(const void *a, const void *b); /* orders entries by their steps, for qsort(3) */
@@ -58,12 +58,12 @@ enum gt_code gt_ckpt_link_step(const char *dir, const char *link, int64_t *step,
 enum gt_code gt_ckpt_link_set(const char *dir, const char *link, int64_t step, bool *changed, struct gt_err *err);
 
 /* ---- ckpt_history.c: for a writer that holds the lock ------------------------------------------------------------------------- */
-/* Moves checkpoints of later steps than d->step without a readable manifest aside, because a new checkpoint may need their names. */
+/* Renames checkpoints of later steps than d->step that have no readable manifest, because new checkpoints may need their names. */
 enum gt_code gt_ckpt_history_clear(struct gt_ckpt_dir *d, struct gt_err *err);
 
 /* Moves every checkpoint that is not an ancestor of the newest checkpoint (serial, parent) to history-<serial>. beyond: checkpoints of
- * later steps than this are no ancestors, whatever their serial is. The moves are durable when it returns; after a kill at any point it may
- * be called again. */
+ * later steps than `beyond` are not ancestors, whatever their serials are. When it returns, the moves are durable. After a kill at any
+ * point, it can be called again. */
 enum gt_code gt_ckpt_history_move(const char *dir, int64_t serial, int64_t parent, int64_t beyond, struct gt_err *err);
 
 /* Renames each file next-<s>.<file> of dir to <file> if s <= serial, and removes it otherwise. Removes temporary files that were left
@@ -80,7 +80,7 @@ int64_t gt_ckpt_serial(const struct gt_ckpt *c);
 /* Writes the end of the error that `path` is no run: the newest runs in or next to path, in runs/ or in the working directory, or how to
  * start a run. Returns buf; 512 bytes suffice. */
 const char *gt_ckpt_near(const char *path, char *buf, size_t size);
-/* Whether path is the directory of a checkpoint: it contains a manifest, or is named like a checkpoint. */
+/* Whether path is a checkpoint directory: it contains a manifest, or has a checkpoint's name. */
 bool gt_ckpt_is_step_dir(const char *path);
 
 #endif

@@ -17,7 +17,7 @@ static int get_write_error(const char *path)
 	struct statfs fs;
 	if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS))
 		return errno;
-	/* proc and sysfs accept no new files, although access(2) may report to root that they do. */
+	/* proc and sysfs accept no new files, although access(2) as root may report write permission. */
 	if (!statfs(path, &fs) && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC))
 		return ENOENT;
 	return 0;
@@ -78,5 +78,5 @@ enum gt_code gt_ckpt_dir_check(const char *path, struct gt_err *err)
 		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create directory: %s", path, strerror(ENOTDIR));
 	GT_TRY(check_lock(path, err));
 	int why = get_write_error(path);
-	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot write here: %s", path, strerror(why)) : GT_OK;
+	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot write in this directory: %s", path, strerror(why)) : GT_OK;
 }

@@ -43,7 +43,7 @@ static enum gt_code fail_damaged(const struct gt_ckpt *c, const char *why, struc
 	return gt_fail(err, GT_EDATA, "%s/data.json: %s", gt_ckpt_path(c), why);
 }
 
-/* Reads "class_weights". The loss divides by a sum of weights, so one of them must be positive. */
+/* Reads "class_weights". The loss divides by a sum of weights, so at least one weight must be positive. */
 static enum gt_code read_weights(const struct gt_ckpt *c, const struct gt_json_value *list, struct gt_arena *a, struct gt_data_facts *out,
                                  struct gt_err *err)
 {
@@ -89,7 +89,7 @@ static enum gt_code parse_data_json(const struct gt_ckpt *c, struct data_json *d
 	if (!gt_json_whole(gt_json_member(d->v, "format"), &format))
 		return fail_damaged(c, "expected a member \"format\"", err);
 	if (format != 1)
-		return gt_fail(err, GT_EDATA, "%s: expected format 1, got %lld, which a newer gtrain has written", d->path, (long long)format);
+		return gt_fail(err, GT_EDATA, "%s: expected format 1, got %lld: a newer gtrain wrote this file", d->path, (long long)format);
 	return GT_OK;
 }
 
@@ -131,7 +131,7 @@ static enum gt_code get_learned(const struct gt_ckpt *c, const struct data_json 
 {
 	struct gt_data_facts facts;
 	if (!gt_json_member(d->v, by->json_member))
-		return gt_fail(err, GT_EDATA, "%s: expected what was learned from data of format \"%s\", got a checkpoint without it",
+		return gt_fail(err, GT_EDATA, "%s: expected a checkpoint with facts fitted to data of format \"%s\", got no such facts",
 		               gt_ckpt_path(c), by->format);
 	GT_TRY(by->get_json(d->v, d->path, out, err));
 	if (!by->names_classes)

@@ -31,7 +31,7 @@ struct gt_data_facts {
 enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena *a, const char **text, struct gt_err *err);
 /* Reads the facts of a checkpoint; all zero if it has no data.json. Strings are in the arena. */
 enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, struct gt_data_facts *out, struct gt_err *err);
-/* Reads the data that the format `by` has learned. The caller frees *out with gt_fitted_free. GT_EDATA: the checkpoint lacks them. */
+/* Reads the data that the format `by` has learned. The caller frees *out with gt_fitted_free. GT_EDATA: the checkpoint lacks this data. */
 enum gt_code gt_data_facts_learned(const struct gt_ckpt *c, const struct gt_fitting *by, struct gt_fitted **out, struct gt_err *err);
 /* Reads the samples that the run of the checkpoint used. The caller frees *out with gt_used_free. */
 enum gt_code gt_data_facts_samples(const struct gt_ckpt *c, struct gt_used_samples *out, struct gt_err *err);

@@ -71,8 +71,8 @@ enum gt_code gt_st_write_digest(int fd, const char *path, const struct gt_st_ten
 
 /* ---- reader ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Fails for a file of another format that people pass for weights. `first`: its first bytes, padded with zeros. Returns GT_OK for a file of
- * an unknown format. */
+/* Fails for a file of another format that users may pass as weights. `first`: the first bytes of the file, padded with zeros. Returns GT_OK
+ * for a file of an unknown format. */
 static enum gt_code reject_other_format(const char *path, const unsigned char first[FIRST], struct gt_err *err)
 {
 	static const struct {
@@ -84,7 +84,7 @@ static enum gt_code reject_other_format(const char *path, const unsigned char fi
 	    {"PK\3\4", "a zip archive"},
 	    {"\x1f\x8b", "a gzip file"},
 	};
-	if (first[8] == '{') /* a safetensors file: the bytes of its header length look like another format */
+	if (first[8] == '{') /* a safetensors file whose first bytes, the header length, look like another format */
 		return GT_OK;
 	if (first[0] == 0x80 && first[1] >= 2 && first[1] <= 5) { /* a pickle, as torch.save wrote before version 1.6 */
 		bool plain = !path[strcspn(path, "'\"\\")] && strlen(path) < 300;
@@ -95,7 +95,7 @@ static enum gt_code reject_other_format(const char *path, const unsigned char fi
 		               "\"%s\")'",
 		               path, shown, shown);
 	}
-	if (gt_torch_is_file(first, FIRST)) /* of a checkpoint: gt_st_open reads it */
+	if (gt_torch_is_file(first, FIRST)) /* gt_st_open reads files of torch.save, but a checkpoint has none */
 		return gt_fail(err, GT_EDATA, "%s: expected a safetensors file, got a file of PyTorch (torch.save)", path);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (!memcmp(first, others[i].magic, strlen(others[i].magic)))
@@ -113,8 +113,8 @@ static enum gt_code read_header(struct gt_st_file *f, struct gt_err *err)
 	for (int i = 0; i < 8; i++)
 		n |= (uint64_t)length[i] << 8 * i;
 	if (n > GT_ST_HEADER_MAX || n > f->bytes - 8)
-		return gt_fail(err, GT_EDATA, "%s: expected a complete safetensors file, got one whose header announces %llu bytes in a file of "
-		               "%llu", f->path, (unsigned long long)n, (unsigned long long)f->bytes);
+		return gt_fail(err, GT_EDATA, "%s: expected a complete safetensors file, got a header that announces %llu bytes in a file of %llu",
+		               f->path, (unsigned long long)n, (unsigned long long)f->bytes);
 	char *json = malloc((size_t)n + 1);
 	if (!json)
 		return gt_fail_memory(err, (size_t)n + 1);

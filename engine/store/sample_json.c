@@ -133,8 +133,8 @@ static enum gt_code get_list(const struct gt_json_value *v, const char *path, co
 		good = good && (!part[i] || get_part(part[i], (enum part)i, l));
 	if (good)
 		return GT_OK;
-	return gt_fail(err, GT_EDATA, "%s: expected \"%s\" in \"samples\" to have texts of 8 digits a sample in \"id\" and \"content\", "
-	               "and of 4 in \"label\"", path, key);
+	return gt_fail(err, GT_EDATA, "%s: expected \"%s\" in \"samples\" to have 8 digits per sample in \"id\" and \"content\", and 4 digits "
+	               "in \"label\"", path, key);
 }
 
 enum gt_code gt_sample_json_get(const struct gt_json_value *v, const char *path, struct gt_used_samples *out, struct gt_err *err)

@@ -4,12 +4,12 @@
 
 #include "base/types.h"
 
-#define GT_ST_TENSORS_MAX 400000 /* maximum number of tensors, by gtrain: bounds the memory that an untrusted header can take */
+#define GT_ST_TENSORS_MAX 400000 /* gtrain's maximum number of tensors, which limits the memory for an untrusted header */
 
 struct gt_st_slot {
 	const char *name;
 	struct gt_tdesc desc;
-	uint64_t begin, end; /* its bytes [begin, end), counted from the end of the header; in a file of torch.save, from its beginning */
+	uint64_t begin, end; /* the tensor's bytes [begin, end), from the end of the header; in a file of torch.save, from its beginning */
 };
 
 #endif

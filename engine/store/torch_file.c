@@ -7,7 +7,7 @@
 
 enum {
 	PICKLE_MAX = 64 << 20, /* bytes of data.pkl. A tensor takes about 150. */
-	NAME_MAX_BYTES = 400   /* of a member of the archive */
+	NAME_MAX_BYTES = 400   /* maximum length of a member's name */
 };
 
 /* A file that is being read. */
@@ -16,7 +16,7 @@ struct source {
 	const unsigned char *file;
 	struct gt_zip zip;
 	const struct gt_zip_member *pickle; /* NAME/data.pkl */
-	struct gt_arena *a;                 /* of the archive and the pickle; the result is in another one */
+	struct gt_arena *a;                 /* memory of the archive and the pickle; the result is in another arena */
 };
 
 bool gt_torch_is_file(const unsigned char *first, size_t n)
@@ -24,7 +24,7 @@ bool gt_torch_is_file(const unsigned char *first, size_t n)
 	return n > 30 && !memcmp(first, "PK\3\4", 4) && memmem(first + 30, n - 30, "/data.pkl", 9);
 }
 
-/* Finds the member NAME/<name>. NULL: there is none. */
+/* Finds the member NAME/<name>. NULL: no such member. */
 static const struct gt_zip_member *find_member(const struct source *s, const char *name)
 {
 	char full[NAME_MAX_BYTES];
@@ -55,7 +55,7 @@ static enum gt_code find_pickle(struct source *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns the dict that has the tensors: the value of a key of GT_TORCH_KEYS, or root. */
+/* Returns the dict of the tensors: the value of a key of GT_TORCH_KEYS, or root. */
 static const struct gt_pickle_value *find_state_dict(const struct gt_pickle_value *root)
 {
 	static const char *const keys[] = {
@@ -98,29 +98,27 @@ static enum gt_code read_shape(const struct source *s, const struct gt_pickle_va
 	}
 	if (!contiguous && *count > 1)
 		return gt_fail(err, GT_EDATA,
-		               "%s: tensor \"%.200s\": expected contiguous values, got other strides; save it contiguous: "
-		               "torch.save({k: v.contiguous() for k, v in model.state_dict().items()}, \"weights.pth\")",
-		               s->path, slot->name);
+		               "%s: tensor \"%.200s\": expected contiguous values, got other strides; save contiguous tensors: torch.save({k: "
+		               "v.contiguous() for k, v in model.state_dict().items()}, \"weights.pth\")", s->path, slot->name);
 	slot->desc = gt_tdesc_make(slot->desc.dtype, rank, dim, false);
 	return GT_OK;
 }
 
-/* Sets where the values of a tensor are. storage: the member that has them. count: its elements. */
+/* Sets the location of a tensor's values. storage: the member that contains them. count: number of elements of the tensor. */
 static enum gt_code place_values(const struct source *s, const struct gt_pickle_value *t, const struct gt_zip_member *storage,
                                  int64_t count, struct gt_st_slot *slot, struct gt_err *err)
 {
 	uint64_t size = gt_dtype_size(slot->desc.dtype), have = storage->size / size;
 	uint64_t offset = (uint64_t)t->tensor.offset, n = (uint64_t)count;
 	if (t->tensor.offset < 0 || offset > have || n > have - offset)
-		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": expected %lld values from value %lld of its storage, which has %llu", s->path,
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": expected %lld values from index %lld of its storage, which has %llu", s->path,
 		               slot->name, (long long)count, (long long)t->tensor.offset, (unsigned long long)have);
 	slot->begin = storage->begin + offset * size;
 	slot->end = slot->begin + n * size;
 	if (slot->begin % size)
 		return gt_fail(err, GT_EDATA,
-		               "%s: tensor \"%.200s\": its values are not aligned to %llu bytes, as torch.save aligns them; was the "
-		               "archive packed again?",
-		               s->path, slot->name, (unsigned long long)size);
+		               "%s: tensor \"%.200s\": its values are not aligned to %llu bytes, as torch.save aligns them; the archive may have "
+		               "been repacked", s->path, slot->name, (unsigned long long)size);
 	return GT_OK;
 }
 
@@ -140,7 +138,7 @@ static enum gt_code read_tensor(const struct source *s, const struct gt_pickle_v
 	strncat(name, storage->storage.key, sizeof name - 6);
 	const struct gt_zip_member *m = find_member(s, name);
 	if (!m || storage->storage.count < 0 || m->size / gt_dtype_size(slot->desc.dtype) != (uint64_t)storage->storage.count)
-		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": its storage is missing or has another size than the file says", s->path,
+		return gt_fail(err, GT_EDATA, "%s: tensor \"%.200s\": its storage is missing or has another size than the file declares", s->path,
 		               slot->name);
 	return place_values(s, t, m, count, slot, err);
 }

@@ -1,5 +1,5 @@
 /* Reads state dicts that torch.save has written (.pth, .pt), from the bytes of the file. Nothing in the file is executed: torch_pickle.c
- * knows the few opcodes and names that a state dict needs, and refuses all others.
+ * accepts only the few opcodes and names that a state dict needs.
  *
  *     NAME/data.pkl     a pickle: {"fc.weight": tensor of storage "0", shape [10, 512], strides [512, 1], …}, or the same under a key of
  *                       GT_TORCH_KEYS, as training scripts write it

@@ -3,8 +3,8 @@
 #include <string.h>
 
 enum {
-	VALUES_MAX = 6000000, /* values of a pickle: bounds the memory that an untrusted one can take. A tensor has about 12. */
-	NAME_MAX_BYTES = 200  /* of a module or a class */
+	VALUES_MAX = 6000000, /* maximum number of values of a pickle, to limit the memory for an untrusted file. A tensor has about 12. */
+	NAME_MAX_BYTES = 200  /* maximum length of the name of a module or class */
 };
 
 static const struct gt_torch_global known[] = {
@@ -47,8 +47,7 @@ static struct gt_pickle_value constants[] = {[NONE] = {.kind = GT_PICKLE_NONE},
 static enum gt_code fail_damaged(const struct machine *m, const char *what, struct gt_err *err)
 {
 	return gt_fail(err, GT_EDATA,
-	               "%s: expected a state dict that torch.save has written, got one that cannot be read (byte %zu of its "
-	               "pickle: %s)",
+	               "%s: expected a state dict that torch.save has written, got a file that cannot be read (byte %zu of its pickle: %s)",
 	               m->path, m->at, what);
 }
 
@@ -81,7 +80,7 @@ static enum gt_code pop_value(struct machine *m, struct gt_pickle_value **out, s
 	return GT_OK;
 }
 
-/* Removes the values above the last mark, and the mark. They stay at *v until the next push. */
+/* Removes the values above the last mark, and the mark. *v points to these values until the next push. */
 static enum gt_code pop_marked(struct machine *m, struct gt_pickle_value ***v, int *n, struct gt_err *err)
 {
 	if (!m->marks)
@@ -119,7 +118,7 @@ static enum gt_code end_pickle(struct machine *m, uint64_t arg, struct gt_err *e
 {
 	(void)arg;
 	m->ended = true;
-	return m->depth == 1 && !m->marks ? GT_OK : fail_damaged(m, "it ends with more or less than one value", err);
+	return m->depth == 1 && !m->marks ? GT_OK : fail_damaged(m, "it does not end with exactly one value", err);
 }
 
 static enum gt_code push_mark(struct machine *m, uint64_t arg, struct gt_err *err)
@@ -222,12 +221,12 @@ static enum gt_code push_short_tuple(struct machine *m, uint64_t arg, struct gt_
 	return push_tuple(m, v, (int)arg, err);
 }
 
-/* Adds n values to the list or dict on top of the stack. step: 1 for a list, 2 for a dict, whose values are keys and values in turn. */
+/* Adds n values to the list or dict on top of the stack. step: 1 for a list; 2 for a dict, for which keys and values alternate. */
 static enum gt_code add_items(struct machine *m, struct gt_pickle_value *const *v, int n, int step, struct gt_err *err)
 {
 	struct gt_pickle_value *to = m->depth ? m->stack[m->depth - 1] : &constants[NONE];
 	if (to->kind != (step == 1 ? GT_PICKLE_LIST : GT_PICKLE_DICT) || n % step)
-		return fail_damaged(m, "items of something that has none", err);
+		return fail_damaged(m, "items of an object that has no items", err);
 	for (int i = 0; i < n; i += step) {
 		struct gt_pickle_item *item;
 		if (++m->values > VALUES_MAX)
@@ -264,7 +263,7 @@ static enum gt_code add_marked_items(struct machine *m, uint64_t arg, struct gt_
 static enum gt_code get_memo(struct machine *m, uint64_t arg, struct gt_err *err)
 {
 	if (arg >= (uint64_t)m->memos)
-		return fail_damaged(m, "a value that was not stored", err);
+		return fail_damaged(m, "a reference to a value that was not stored", err);
 	return push_value(m, m->memo[arg], err);
 }
 
@@ -272,7 +271,7 @@ static enum gt_code get_memo(struct machine *m, uint64_t arg, struct gt_err *err
 static enum gt_code put_memo(struct machine *m, uint64_t arg, struct gt_err *err)
 {
 	if (!m->depth || arg > (uint64_t)m->memos)
-		return fail_damaged(m, "a stored value out of order", err);
+		return fail_damaged(m, "a value is stored out of order", err);
 	if (arg == (uint64_t)m->memos) {
 		GT_TRY(gt_arena_grow(m->a, &m->memo, m->memos, &m->memo_cap, sizeof *m->memo, err));
 		m->memos++;
@@ -300,9 +299,8 @@ static enum gt_code push_named(struct machine *m, const char *module, const char
 		return GT_OK;
 	}
 	return gt_fail(err, GT_EDATA,
-	               "%s: expected a state dict, which has tensors, numbers and texts, got the Python object %.200s.%.200s; save "
-	               "the weights alone: torch.save(model.state_dict(), \"weights.pth\")",
-	               m->path, module, name);
+	               "%s: expected a state dict, which has tensors, numbers and texts, got the Python object %.200s.%.200s; save only the "
+	               "weights: torch.save(model.state_dict(), \"weights.pth\")", m->path, module, name);
 }
 
 /* Reads a line of the pickle. */
@@ -333,7 +331,7 @@ static enum gt_code push_stack_global(struct machine *m, uint64_t arg, struct gt
 	GT_TRY(pop_value(m, &name, err));
 	GT_TRY(pop_value(m, &module, err));
 	if (module->kind != GT_PICKLE_TEXT || name->kind != GT_PICKLE_TEXT)
-		return fail_damaged(m, "a name that is no text", err);
+		return fail_damaged(m, "a name that is not text", err);
 	return push_named(m, module->text.bytes, name->text.bytes, err);
 }
 
@@ -373,14 +371,14 @@ static enum gt_code reduce_call(struct machine *m, uint64_t arg, struct gt_err *
 	GT_TRY(pop_value(m, &args, err));
 	GT_TRY(pop_value(m, &f, err));
 	if (f->kind != GT_PICKLE_GLOBAL || args->kind != GT_PICKLE_TUPLE)
-		return fail_damaged(m, "a call of something that is no function", err);
+		return fail_damaged(m, "a call of an object that is not a function", err);
 	if (f->global->role == GT_TORCH_DICT && !args->tuple.n)
 		return push_empty(m, GT_PICKLE_DICT, err);
 	if (f->global->role == GT_TORCH_TENSOR)
 		return push_tensor(m, args, err);
 	if (f->global->role == GT_TORCH_PARAMETER && is_kind(args, 0, GT_PICKLE_TENSOR))
 		return push_value(m, args->tuple.v[0], err);
-	return fail_damaged(m, "a call with other arguments than torch.save writes", err);
+	return fail_damaged(m, "a call with arguments that torch.save does not write", err);
 }
 
 /* The attributes of an OrderedDict, such as the _metadata of a state dict, are dropped. */
@@ -390,7 +388,7 @@ static enum gt_code drop_state(struct machine *m, uint64_t arg, struct gt_err *e
 	(void)arg;
 	GT_TRY(pop_value(m, &state, err));
 	if (!m->depth || m->stack[m->depth - 1]->kind != GT_PICKLE_DICT || state->kind != GT_PICKLE_DICT)
-		return fail_damaged(m, "attributes of something that has none", err);
+		return fail_damaged(m, "attributes of an object that has no attributes", err);
 	return GT_OK;
 }
 
@@ -403,7 +401,7 @@ static enum gt_code push_storage(struct machine *m, uint64_t arg, struct gt_err 
 	if (id->kind != GT_PICKLE_TUPLE || !is_kind(id, 0, GT_PICKLE_TEXT) || strcmp(id->tuple.v[0]->text.bytes, "storage") != 0 ||
 	    !is_kind(id, 1, GT_PICKLE_GLOBAL) || id->tuple.v[1]->global->role != GT_TORCH_STORAGE || !is_kind(id, 2, GT_PICKLE_TEXT) ||
 	    !is_kind(id, 4, GT_PICKLE_INT))
-		return fail_damaged(m, "a storage of another kind than torch.save writes", err);
+		return fail_damaged(m, "a storage of a kind that torch.save does not write", err);
 	GT_TRY(push_new(m, GT_PICKLE_STORAGE, &v, err));
 	v->storage.type = id->tuple.v[1]->global;
 	v->storage.key = id->tuple.v[2]->text.bytes;
@@ -414,7 +412,7 @@ static enum gt_code push_storage(struct machine *m, uint64_t arg, struct gt_err 
 /* ---- the loop ------------------------------------------------------------ */
 
 static const struct opcode {
-	unsigned char code, bytes; /* bytes: of the integer that follows it, which is arg; 0: arg is `constant` */
+	unsigned char code, bytes; /* bytes: size of the integer after the opcode, which is arg; 0: arg is `constant` */
 	int constant;
 	enum gt_code (*run)(struct machine *m, uint64_t arg, struct gt_err *err);
 } opcodes[] = {

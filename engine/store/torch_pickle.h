@@ -1,6 +1,6 @@
 /* Reads the pickles of torch.save: numbers, texts, tuples, lists, dicts, tensors and their storages. A pickle is a program for a stack
- * machine, which Python lets call any function. This machine has no functions: it knows the names in torch_pickle.c (OrderedDict, the
- * types of storages, and the two functions that join storage, shape and strides to a tensor), and refuses every other name.
+ * machine. In Python, it can call any function. This machine calls no functions: it accepts only the names in torch_pickle.c (OrderedDict,
+ * the types of storages, and the two functions that make a tensor of storage, shape and strides).
  *
  *     \x80 2   c collections OrderedDict   ) R   ( X "fc.bias" ... u   .        push the class, call it, fill the dict, end
  *
@@ -69,7 +69,7 @@ struct gt_pickle_value {
 struct gt_torch_global { /* a name that a pickle may use */
 	const char *module, *name;
 	enum { GT_TORCH_DICT, GT_TORCH_TENSOR, GT_TORCH_PARAMETER, GT_TORCH_STORAGE } role;
-	int dtype; /* STORAGE: the dtype of its elements; -1: one that gtrain does not have */
+	int dtype; /* STORAGE: dtype of the elements; -1: a dtype that gtrain lacks */
 };
 
 /* Reads the pickle of n bytes at p. The value is in the arena. GT_EDATA: the bytes are no pickle, or use another opcode or name. */
@@ -78,7 +78,7 @@ enum gt_code gt_pickle_read(const unsigned char *p, size_t n, const char *path, 
 
 const char *gt_pickle_kind_text(const struct gt_pickle_value *v);
 
-/* Returns the value of a key of a dict; NULL: it has none, or v is no dict. */
+/* Returns the value of a key of a dict; NULL: v is no dict or lacks the key. */
 const struct gt_pickle_value *gt_pickle_get(const struct gt_pickle_value *v, const char *key);
 
 #endif

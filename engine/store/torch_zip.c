@@ -27,7 +27,7 @@ static enum gt_code fail_damaged(const struct archive *z, const char *what, stru
 	               z->path, what);
 }
 
-/* Returns the end record, which the comment of the archive follows, or NULL. */
+/* Returns the end record, which is followed by the archive's comment, or NULL. */
 static const unsigned char *find_end(const struct archive *z)
 {
 	uint64_t last = z->bytes < END ? 0 : z->bytes - END, first = last < COMMENT_MAX ? 0 : last - COMMENT_MAX;
@@ -37,7 +37,7 @@ static const unsigned char *find_end(const struct archive *z)
 	return NULL;
 }
 
-/* Takes count and place of the directory from the zip64 end record, which has them if they do not fit into the end record. */
+/* Reads count and location of the directory from the zip64 end record, if they do not fit into the end record. */
 static enum gt_code read_end64(struct archive *z, const unsigned char *end, struct gt_err *err)
 {
 	if (end - z->file < LOCATOR || memcmp(end - LOCATOR, "PK\6\7", 4) != 0)
@@ -64,7 +64,7 @@ static enum gt_code find_directory(struct archive *z, struct gt_err *err)
 	                                         (unsigned long long)z->count, MEMBERS_MAX);
 }
 
-/* Takes those of the two sizes and the offset that are 2^32 - 1 from the zip64 field, which lists them in this order. */
+/* Of two sizes and an offset, reads the values that are 2^32 - 1 from the zip64 field, which lists them in this order. */
 static bool read_extra(const unsigned char *p, size_t n, uint64_t *const value[3])
 {
 	while (n >= 4) {
@@ -85,14 +85,14 @@ static bool read_extra(const unsigned char *p, size_t n, uint64_t *const value[3
 	return true;
 }
 
-/* Sets where the data of a member begins, which only its local header, at byte `local`, tells. */
+/* Sets the start of a member's data, which is found only from its local header, at byte `local`. */
 static enum gt_code read_local(const struct archive *z, uint64_t local, struct gt_zip_member *m, struct gt_err *err)
 {
 	if (local > z->bytes || z->bytes - local < LOCAL || memcmp(z->file + local, "PK\3\4", 4) != 0)
 		return fail_damaged(z, "a member has no header", err);
 	m->begin = local + LOCAL + gt_get_le(z->file + local + 26, 2) + gt_get_le(z->file + local + 28, 2);
 	if (m->begin > z->bytes || m->size > z->bytes - m->begin)
-		return fail_damaged(z, "a member exceeds the file", err);
+		return fail_damaged(z, "a member extends beyond the end of the file", err);
 	return GT_OK;
 }
 
@@ -100,17 +100,16 @@ static enum gt_code read_local(const struct archive *z, uint64_t local, struct g
 static enum gt_code read_entry(const struct archive *z, uint64_t *at, struct gt_zip_member *m, struct gt_err *err)
 {
 	if (*at > z->bytes || z->bytes - *at < ENTRY || memcmp(z->file + *at, "PK\1\2", 4) != 0)
-		return fail_damaged(z, "its directory is cut", err);
+		return fail_damaged(z, "its directory is truncated", err);
 	const unsigned char *p = z->file + *at;
 	size_t name = gt_get_le(p + 28, 2), extra = gt_get_le(p + 30, 2), rest = name + extra + gt_get_le(p + 32, 2);
 	uint64_t packed = gt_get_le(p + 20, 4), size = gt_get_le(p + 24, 4), local = gt_get_le(p + 42, 4);
 	if (z->bytes - *at - ENTRY < rest || !read_extra(p + ENTRY + name, extra, (uint64_t *const[]){&size, &packed, &local}))
-		return fail_damaged(z, "its directory is cut", err);
+		return fail_damaged(z, "its directory is truncated", err);
 	if (gt_get_le(p + 10, 2) != 0 || packed != size || gt_get_le(p + 8, 2) & 1)
 		return gt_fail(err, GT_EDATA,
-		               "%s: expected an archive as torch.save writes it, without compression, got one with compressed or "
-		               "encrypted members",
-		               z->path);
+		               "%s: expected an archive as torch.save writes it, without compression, got an archive with compressed or encrypted "
+		               "members", z->path);
 	*m = (struct gt_zip_member){.name = (const char *)p + ENTRY, .len = name, .size = size};
 	*at += ENTRY + rest;
 	return read_local(z, local, m, err);
@@ -134,7 +133,7 @@ enum gt_code gt_zip_read(const unsigned char *file, uint64_t bytes, const char *
 	struct archive z = {.file = file, .bytes = bytes, .path = path};
 	GT_TRY(find_directory(&z, err));
 	if (z.count > bytes / ENTRY)
-		return fail_damaged(&z, "its directory is cut", err);
+		return fail_damaged(&z, "its directory is truncated", err);
 	out->n = (int)z.count;
 	GT_NEW(out->member, a, out->n + 1, err);
 	for (int i = 0; i < out->n; i++)

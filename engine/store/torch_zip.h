@@ -24,6 +24,6 @@ struct gt_zip {
 enum gt_code gt_zip_read(const unsigned char *file, uint64_t bytes, const char *path, struct gt_arena *a, struct gt_zip *out,
                          struct gt_err *err);
 
-const struct gt_zip_member *gt_zip_find(const struct gt_zip *z, const char *name); /* NULL: there is none */
+const struct gt_zip_member *gt_zip_find(const struct gt_zip *z, const char *name); /* NULL: no such member */
 
 #endif

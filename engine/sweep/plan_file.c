@@ -1,4 +1,4 @@
-/* sweep.json, the plan of a sweep on disk, and its comparison with the plan of a later call. */
+/* Reads and writes sweep.json, the plan of a sweep, and compares it with the plan of a later call. */
 #include "base/fileio.h"
 #include "base/json_file.h"
 #include "base/json_read.h"
@@ -16,7 +16,7 @@
 #define FORMAT 1
 
 /* ---- left-over files -------------------------------------------------------------------------------------------------------------- */
-/* Returns whether gt_file_replace makes temporary files of this name. */
+/* Returns whether this is the name of a temporary file of gt_file_replace. */
 static bool is_temporary(const char *name)
 {
 	const char *at = strstr(name, ".tmp-");
@@ -28,7 +28,7 @@ static void clean_dir(const char *dir)
 	DIR *d = opendir(dir);
 	for (struct dirent *e; d && (e = readdir(d));)
 		if (is_temporary(e->d_name))
-			unlinkat(dirfd(d), e->d_name, 0); /* fails, without harm, if the name is a directory */
+			unlinkat(dirfd(d), e->d_name, 0); /* has no effect on a directory */
 	if (d)
 		closedir(d);
 }
@@ -109,7 +109,7 @@ enum gt_code gt_sweep_plan_write(const char *dir, const struct gt_sweep_plan *p,
 }
 
 /* ---- read ------------------------------------------------------------------------------------------------------------------------- */
-/* Reads an array of strings. want: their number; -1: any number. */
+/* Reads an array of strings. want: the required length; -1: any length. */
 static bool read_strings(const struct gt_json_value *o, const char *key, int want, struct gt_arena *a, const char ***v, int *n)
 {
 	int cap = 0;

@@ -1,9 +1,9 @@
-/* The settings of a sweep: keys with one value, and axes, which are keys with several values.
+/* The settings of a sweep: keys with one value, and axes (keys with several values).
  *
  *     data.limit=1000                  one value for all trials
  *     data.batch=32,64                 a list. Commas inside brackets and quotation marks belong to a value
  *     train.optimizer.lr=1e-4..1e-2    a range: log-uniform if both ends are positive and high >= 10 low, else uniform
- *     model.layers[1].out=64..512      both ends are integers: so are the values, and both ends can occur */
+ *     model.layers[1].out=64..512      integer ends: the values are integers, ends included */
 #ifndef GT_SWEEP_AXIS_H
 #define GT_SWEEP_AXIS_H
 
@@ -24,12 +24,12 @@ struct gt_sweep_axes {
 	int n;
 	const char **fixed;         /* [nfixed] settings with one value */
 	int nfixed;
-	bool ranges;                /* at least one axis is a range */
+	bool ranges;                /* whether at least one axis is a range */
 };
 
 enum gt_code gt_sweep_axes_parse(const char *const *sets, int nsets, struct gt_arena *a, struct gt_sweep_axes *out, struct gt_err *err);
 
-/* Returns the value of the axis for a random number u, 0 <= u < 1, as a text of the arena; NULL: out of memory. */
+/* Returns the value of the axis for a random u, 0 <= u < 1, as a string in the arena; NULL: out of memory. */
 const char *gt_sweep_axis_value(const struct gt_sweep_axis *x, double u, struct gt_arena *a);
 
 #endif

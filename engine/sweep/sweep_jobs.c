@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RELEASE_S 20.0 /* seconds in which a killed process must have given back its run directory */
-#define GPU_DIRECTORY "/proc/driver/nvidia/gpus" /* the driver has a directory in it for each GPU */
+#define RELEASE_S 20.0 /* maximum seconds until a killed process has released the lock of its run directory */
+#define GPU_DIRECTORY "/proc/driver/nvidia/gpus" /* contains a directory for each GPU */
 
 /* ---- GPUs --------------------------------------------------------------------------------------------------------------------------- */
 static int count_gpus(void)
@@ -26,7 +26,7 @@ static int count_gpus(void)
 	return n;
 }
 
-/* Appends a name of a GPU to the list. */
+/* Appends the name of a GPU to the list. */
 static enum gt_code add_gpu(struct gt_sweep_jobs *jobs, int *cap, const char *name, int n, struct gt_err *err)
 {
 	GT_TRY(gt_arena_grow(jobs->arena, &jobs->gpu, jobs->ngpus, cap, sizeof *jobs->gpu, err));
@@ -34,7 +34,7 @@ static enum gt_code add_gpu(struct gt_sweep_jobs *jobs, int *cap, const char *na
 	return GT_OK;
 }
 
-/* Lists the GPUs that this process may use, in the words of CUDA_VISIBLE_DEVICES, without a call of CUDA. */
+/* Lists the GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES, without calling CUDA. */
 static enum gt_code list_gpus(struct gt_sweep_jobs *jobs, struct gt_err *err)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
@@ -54,7 +54,7 @@ static enum gt_code list_gpus(struct gt_sweep_jobs *jobs, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Writes the GPUs of a slot to buf, as "0,1": its share of them, at least one. Returns NULL if the slot has all GPUs of this process. */
+/* Writes the GPUs of a slot (an equal share, at least one GPU) to buf, as "0,1". Returns NULL if the slot has all GPUs of this process. */
 static const char *slot_gpus(const struct gt_sweep_jobs *jobs, int slot, char *buf, size_t size)
 {
 	int share = jobs->ngpus / jobs->slots > 1 ? jobs->ngpus / jobs->slots : 1;
@@ -77,7 +77,7 @@ enum gt_code gt_jobs_open(struct gt_sweep_jobs *jobs, int slots, struct gt_err *
 }
 
 /* ---- start -------------------------------------------------------------------------------------------------------------------------- */
-/* Waits until no process has locked the run directory. The process of a sweep that was killed may end a moment after its parent. */
+/* Waits until no process has locked the run directory. If a sweep was killed, its trials may end a moment later than the sweep. */
 static enum gt_code wait_for_lock(const char *run_dir, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE];
@@ -115,7 +115,7 @@ static enum gt_code make_paths(const struct gt_sweep_jobs *jobs, int number, str
 	return gt_path_join(c->log, jobs->dir, name, err);
 }
 
-/* Fills the command line of rung t->done: `gtrain run` for a trial without a checkpoint, else `gtrain resume`. */
+/* Makes the command line of rung t->done: `gtrain run` for a trial without a checkpoint, otherwise `gtrain resume`. */
 static void make_command(const struct gt_sweep_jobs *jobs, const struct gt_trial_run *t, struct command *c)
 {
 	int n = 0;

@@ -1,5 +1,5 @@
-/* The processes of a sweep: up to `slots` trials at the same time, one a slot. A slot has its share of the processors and of the
- * GPUs, at least one GPU. */
+/* The processes of a sweep: up to `slots` trials run at the same time, one in each slot. Each slot has an equal share of the processors and
+ * of the GPUs, but at least one GPU. */
 #ifndef GT_SWEEP_SWEEP_JOBS_H
 #define GT_SWEEP_SWEEP_JOBS_H
 
@@ -20,17 +20,17 @@ struct gt_sweep_jobs {
 	struct gt_arena *arena;
 	int slots;
 	struct gt_sweep_job job[GT_JOBS_MAX];
-	const char **gpu;         /* [ngpus] names for CUDA_VISIBLE_DEVICES; ngpus 0: trials get the GPUs of this process */
+	const char **gpu;         /* [ngpus] names of GPUs for CUDA_VISIBLE_DEVICES; ngpus 0: trials may use all GPUs of this process */
 	int ngpus;
 };
 
 enum gt_code gt_jobs_open(struct gt_sweep_jobs *jobs, int slots, struct gt_err *err);
 /* Starts or resumes trial `index` in a free slot. GT_ECANTCREAT: another process uses its directory, or the log cannot be opened. */
 enum gt_code gt_jobs_start(struct gt_sweep_jobs *jobs, int index, const struct gt_trial_run *t, struct gt_err *err);
-/* Sends a signal to all trials that run. */
+/* Sends a signal to all running trials. */
 void gt_jobs_signal(const struct gt_sweep_jobs *jobs, int sig);
 bool gt_jobs_free_slot(const struct gt_sweep_jobs *jobs);
-/* Returns the slot of a trial that has ended, which becomes free; -1: none. *out: the trial with its process. */
+/* Returns the slot of a trial that has ended, and frees the slot; -1: no trial has ended. Sets *out to the trial and its process. */
 int gt_jobs_collect(struct gt_sweep_jobs *jobs, struct gt_sweep_job *out);
 int gt_jobs_running(const struct gt_sweep_jobs *jobs);
 

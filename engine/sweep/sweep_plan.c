@@ -1,4 +1,4 @@
-/* gt_sweep_plan_make: the values of the trials, and the checks of their configs. */
+/* gt_sweep_plan_make: chooses the values of the trials, and checks their configs. */
 #include "sweep/sweep_plan.h"
 #include "base/philox.h"
 #include "conf/conf.h"
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #define DEFAULT_METRIC "valid/loss"
-#define SEED_MASK (((int64_t)1 << 53) - 1) /* the numbers that sweep.json can hold */
-#define ATTEMPTS 1000 /* random draws for a trial, until its values differ from those of all others */
+#define SEED_MASK (((int64_t)1 << 53) - 1) /* the largest integer that JSON represents exactly */
+#define ATTEMPTS 1000 /* maximum random draws for a trial until its values differ from the values of all earlier trials */
 
 /* ---- values -------------------------------------------------------------------------------------------------------------- */
 static enum gt_code count_grid(const struct gt_sweep_axes *x, int *n, struct gt_err *err)
@@ -51,7 +51,7 @@ static bool has_values(const struct gt_planned_trial *t, const char *const *valu
 	return true;
 }
 
-/* Draws the values of trial `index`, which differ from those of the trials before it. */
+/* Draws the values of trial `index`, which differ from the values of all earlier trials. */
 static enum gt_code draw_trial(const struct gt_sweep_axes *x, struct gt_sweep_plan *p, int index, struct gt_arena *a, struct gt_err *err)
 {
 	const char **value = p->trial[index].value;
@@ -88,8 +88,8 @@ static enum gt_code plan_trials(const struct gt_sweep_spec *spec, const struct g
 }
 
 /* ---- rungs of successive halving ------------------------------------------------------------------------------------------------- */
-/* The last rung trains for the config's epochs, and each rung before it for a third of the next one. There are at most as many rungs as
- * leave one trial in the last. */
+/* The last rung trains for the config's epochs, and each earlier rung for a third of the epochs of the next rung. The number of rungs is
+ * limited so that at least one trial reaches the last rung. */
 static void plan_rungs(int64_t epochs, struct gt_sweep_plan *p)
 {
 	int64_t least = epochs;
@@ -107,7 +107,7 @@ static bool needs_length(const struct gt_conf_schedule *s)
 	return gt_schedule_has(s->type, "t_max") && !(s->t_max > 0);
 }
 
-/* A promoted trial resumes with more epochs. Rejects configs in which this differs from a run that had these epochs from its beginning. */
+/* Rejects configs with which a promoted trial, which resumes with more epochs, differs from a run that was started with these epochs. */
 static enum gt_code check_halving(const struct gt_conf *c, struct gt_err *err)
 {
 	char path[64] = "train.schedule";
@@ -127,7 +127,7 @@ static enum gt_code check_halving(const struct gt_conf *c, struct gt_err *err)
 }
 
 /* ---- configs -------------------------------------------------------------------------------------------------------------------- */
-/* last: a further setting; NULL: none. */
+/* last: an additional setting; NULL: none. */
 static enum gt_code load_trial(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const char *const *value, const char *last,
                                struct gt_arena *a, struct gt_conf **out, struct gt_err *err)
 {
@@ -142,7 +142,7 @@ static enum gt_code load_trial(const struct gt_sweep_spec *spec, const struct gt
 	return gt_conf_load(spec->config, sets, n + !!last, out, err);
 }
 
-/* Fails if the config can have no validation loss, by which trials are compared unless checkpoint.best.metric names another metric. */
+/* Fails if the config has no validation split but needs one: trials are compared by valid/loss unless checkpoint.best.metric is set. */
 static enum gt_code check_default_metric(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const char *const *value,
                                          struct gt_arena *a, struct gt_err *err)
 {
@@ -171,7 +171,7 @@ static enum gt_code check_configs(const struct gt_sweep_spec *spec, const struct
 	return GT_OK;
 }
 
-/* Keys that a sweep sets itself, or whose values it compares. */
+/* Rejects axes of keys that the sweep sets itself, or whose values it compares. */
 static enum gt_code check_keys(const struct gt_sweep_axes *x, bool halving, struct gt_err *err)
 {
 	static const char *const own[] = {"checkpoint.dir", "checkpoint.best.metric", "checkpoint.best.mode", "name"};
@@ -201,7 +201,7 @@ static enum gt_code copy_axes(const struct gt_sweep_axes *x, struct gt_arena *a,
 	return GT_OK;
 }
 
-/* Takes what all trials share from a config with values of the axes, which need not be those of a trial. */
+/* Loads a config with any values of the axes, and copies from it what all trials share. */
 static enum gt_code copy_common(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, struct gt_arena *a,
                                 struct gt_sweep_plan *p, int64_t *epochs, struct gt_err *err)
 {

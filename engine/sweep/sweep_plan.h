@@ -1,5 +1,5 @@
-/* The plan of a sweep: the values of each trial, and the epochs of each rung. It is a function of the config, the settings and the seed, is
- * checked as a whole, and is written to <dir>/sweep.json before the first trial starts. */
+/* The plan of a sweep: the values of each trial, and the epochs of each rung. The plan depends only on the config, the settings and the
+ * seed. All of it is checked, and written to <dir>/sweep.json, before the first trial starts. */
 #ifndef GT_SWEEP_SWEEP_PLAN_H
 #define GT_SWEEP_SWEEP_PLAN_H
 
@@ -7,31 +7,31 @@
 #include "gtrain_sweep.h"
 #include "sweep/sweep_axis.h"
 
-#define GT_RUNGS_MAX 8 /* more than GT_SWEEP_TRIALS trials can fill */
+#define GT_RUNGS_MAX 8 /* more rungs than GT_SWEEP_TRIALS trials can reach */
 
 struct gt_planned_trial {
 	const char **value;         /* [naxes] */
-	char digest[GT_DIGEST_HEX]; /* of the trial's complete config */
+	char digest[GT_DIGEST_HEX]; /* digest of the trial's complete config */
 };
 
 struct gt_sweep_plan {
-	const char *config, *name;  /* path of the config as given; its key name */
+	const char *config, *name;  /* path of the config as given, and the value of its key `name` */
 	const char *kind;           /* "grid", "random" or "halving" */
 	int64_t seed;
 	const char *metric;         /* as in struct gt_sweep */
-	bool one_gpu;               /* a trial names a GPU ("cuda:1"), so that the sweep must not choose GPUs */
-	bool best, falls;           /* best: the best value of the metric counts, else the last one */
-	const char **key, **text;   /* [naxes] the axes: key and values as given */
+	bool one_gpu;               /* a trial selects a certain GPU ("cuda:1"), so the sweep must not assign GPUs */
+	bool best, falls;           /* best: compare the best value of the metric, else the last value; falls: smaller is better */
+	const char **key, **text;   /* [naxes] the axes: key and values as the user wrote them */
 	int naxes;
-	const char **fixed;         /* [nfixed] settings of all trials */
+	const char **fixed;         /* [nfixed] settings that are the same in all trials */
 	int nfixed;
-	int64_t rung[GT_RUNGS_MAX]; /* [nrungs] train.epochs of each rung, ascending; with one rung 0: the config's length of a run */
+	int64_t rung[GT_RUNGS_MAX]; /* [nrungs] train.epochs of each rung, ascending; 0, with one rung: the length in the config */
 	int nrungs;
 	struct gt_planned_trial *trial; /* [ntrials] */
 	int ntrials;
 };
 
-/* Makes the plan of a new sweep and checks the configs of all trials. *texts: [ntrials] these configs, complete. */
+/* Makes the plan of a new sweep and checks the configs of all trials. *texts: [ntrials] the resolved configs. */
 enum gt_code gt_sweep_plan_make(const struct gt_sweep_spec *spec, struct gt_arena *a, struct gt_sweep_plan *out, const char ***texts,
                                 struct gt_err *err);
 
@@ -42,7 +42,7 @@ enum gt_code gt_sweep_plan_read(const char *dir, struct gt_arena *a, struct gt_s
 /* Writes the configs of the trials and then, atomically, sweep.json. GT_ECANTCREAT: the directory already has a file or a directory with
  * the name of a trial. */
 enum gt_code gt_sweep_plan_write(const char *dir, const struct gt_sweep_plan *p, const char *const *texts, struct gt_err *err);
-/* Fails with GT_ECANTCREAT, and a sentence about the first difference, unless both plans are the same. dir: the directory of `old`. */
+/* Fails with GT_ECANTCREAT, and describes the first difference, unless both plans are the same. dir: the directory of `old`. */
 enum gt_code gt_sweep_plan_same(const char *dir, const struct gt_sweep_plan *old, const struct gt_sweep_plan *now, struct gt_err *err);
 
 #endif

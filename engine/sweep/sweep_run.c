@@ -1,4 +1,4 @@
-/* gt_sweep_run: opens a sweep, runs its trials, and keeps struct gt_sweep up to date. */
+/* gt_sweep_run: opens a sweep, runs its trials, and updates struct gt_sweep. */
 #include "base/fileio.h"
 #include "launch/launcher.h"
 #include "launch/signals.h"
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TICK_US 20000  /* pause between two looks at the processes */
-#define TICKS_TELL 10  /* ticks between two calls of tell without an event */
+#define TICK_US 20000  /* interval at which the processes are checked */
+#define TICKS_TELL 10  /* `tell` is called after this number of ticks even if nothing has changed */
 
 const char *const gt_trial_states[] = {"waiting", "running", "complete", "stopped", "interrupted", "failed"};
 
@@ -101,7 +101,7 @@ static enum gt_code make_view(struct sweep *s, const char *dir, struct gt_err *e
 	return GT_OK;
 }
 
-/* Reads the training times, which only the run directories have. */
+/* Reads the training times from the run directories. */
 static void read_times(struct sweep *s)
 {
 	struct gt_run_record r;
@@ -134,7 +134,7 @@ static enum gt_code lock_dir(struct sweep *s, const char *dir, struct gt_err *er
 	             : gt_fail(err, GT_ECANTCREAT, "%s: another sweep, process %ld, uses the directory", dir, holder);
 }
 
-/* Makes the plan, or compares it with the one in the directory. */
+/* Makes the plan, or compares it with the plan in the directory. */
 static enum gt_code open_new(struct sweep *s, const char **dir, struct gt_err *err)
 {
 	const char **texts;
@@ -158,7 +158,7 @@ static enum gt_code open_old(struct sweep *s, const char **dir, struct gt_err *e
 	return code ? code : lock_dir(s, *dir, err);
 }
 
-/* Another launcher would start several sweeps, whose trials would take its variables for their own. */
+/* Rejects a start by torchrun or another launcher: it would start several sweeps, and the trials would use its environment variables. */
 static enum gt_code check_alone(struct gt_err *err)
 {
 	struct gt_world w;
@@ -187,7 +187,7 @@ static enum gt_code note_failure(struct sweep *s, struct gt_trial_run *t, int co
 	return GT_OK;
 }
 
-/* Returns whether this exit code means that the trial has saved a checkpoint and ended because a signal asked it to. */
+/* Returns whether the trial ended after a signal, with a checkpoint, as its exit code shows. */
 static bool was_asked_to_end(const struct gt_run_process *p)
 {
 	int sig = p->status - 128;
@@ -252,7 +252,7 @@ static enum gt_code collect_trials(struct sweep *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Passes the signal that ends the sweep on to the trials, once. */
+/* Sends the signal that ends the sweep to the trials, once. */
 static void check_signal(struct sweep *s)
 {
 	int sig = gt_signals_pending();
@@ -277,7 +277,7 @@ static enum gt_code run_trials(struct sweep *s, struct gt_err *err)
 	}
 }
 
-/* After an error of the sweep itself, such as a full disk, lets the trials that run save their checkpoints. */
+/* After an error of the sweep itself, such as a full disk, lets the running trials save their checkpoints. */
 static void end_running(struct sweep *s)
 {
 	struct gt_sweep_job job;
@@ -289,7 +289,7 @@ static void end_running(struct sweep *s)
 			s->run[job.trial].running = false;
 }
 
-/* Returns the code of the first failure if no trial has ended well. */
+/* Returns the code of the first failure if no trial has completed a rung. */
 static enum gt_code judge_results(const struct sweep *s, struct gt_err *err)
 {
 	const struct gt_trial_run *failed = NULL;

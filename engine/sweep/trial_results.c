@@ -15,7 +15,7 @@
 
 #define RESULTS_BYTES ((size_t)16 << 20)
 #define RESULTS_NODES 200000
-#define LOG_TAIL 8192 /* bytes at the end of a log in which an error is searched */
+#define LOG_TAIL 8192 /* bytes at the end of a log that are searched for an error */
 
 /* ---- results.json ----------------------------------------------------------------------------------------------------------------- */
 static void put_results(struct gt_json *j, const struct gt_sweep_plan *p, const struct gt_trial_run *t)
@@ -101,20 +101,20 @@ static bool has_log(const char *run_dir)
 	return !gt_path_join(path, run_dir, "metrics.jsonl", NULL) && !lstat(path, &st);
 }
 
-/* Takes over what a run directory shows and results.json does not, because the process that wrote it was killed in between. */
+/* Reads results from a run directory that results.json lacks because the sweep was killed before it wrote them. */
 static enum gt_code read_run(const char *run_dir, const struct gt_sweep_plan *p, struct gt_arena *a, struct gt_trial_run *t,
                              struct gt_err *err)
 {
 	struct gt_run_record r;
 	struct gt_err why;
-	if (t->code && !has_log(run_dir)) /* its data or another file was missing, or the user has removed the directory */
+	if (t->code && !has_log(run_dir)) /* a file was missing at the start, or the user has removed the directory: try again */
 		t->code = 0;
 	if (t->code || t->done == p->nrungs)
 		return GT_OK;
 	enum gt_code code = gt_run_read(run_dir, a, &r, &why);
 	if (code == GT_EFAIL)
 		return gt_fail(err, code, "%s", why.msg);
-	if (code) /* there is no run yet, or only the beginning of its files */
+	if (code) /* the run has not started, or its files are incomplete */
 		return GT_OK;
 	bool here = p->nrungs == 1 || r.epochs == p->rung[t->done];
 	t->started = here;
@@ -135,7 +135,7 @@ enum gt_code gt_results_read(const char *dir, const struct gt_sweep_plan *p, str
 		GT_TRY(read_run(path, p, a, &t[i], err));
 		newer |= t[i].done > done;
 	}
-	return newer ? gt_results_write(dir, p, t, err) : GT_OK; /* before a promotion changes the run directory */
+	return newer ? gt_results_write(dir, p, t, err) : GT_OK; /* now, because a promotion changes the run directory */
 }
 
 enum gt_code gt_trial_end_rung(const char *run_dir, const struct gt_sweep_plan *p, struct gt_arena *a, struct gt_trial_run *t,

@@ -1,13 +1,13 @@
-/* results.json of a sweep, and the run directories of its trials. */
+/* Reads and writes results.json of a sweep, and reads the run directories of its trials. */
 #ifndef GT_SWEEP_TRIAL_RESULTS_H
 #define GT_SWEEP_TRIAL_RESULTS_H
 
 #include "gtrain_view.h"
 #include "sweep/trial_rungs.h"
 
-/* Fills t[ntrials] from results.json, if there is one, and from the run directories, whose newer results are added to the file. A failure
- * whose cause may have passed is forgotten, so that the trial runs again: a signal or a full disk, or an error before the first step, such
- * as missing data. */
+/* Fills t[ntrials] from results.json, if it exists, and from the run directories; newer results of these are added to the file. A failure
+ * whose cause may be temporary is dropped, so that the trial runs again: a signal, a full disk, or an error before the first step, such as
+ * missing data. */
 enum gt_code gt_results_read(const char *dir, const struct gt_sweep_plan *p, struct gt_arena *a, struct gt_trial_run *t,
                              struct gt_err *err);
 /* Replaces results.json. */

@@ -11,7 +11,7 @@ static bool can_run(const struct gt_trial_run *t, const struct gt_sweep_plan *p)
 	return !t->running && !t->code && !t->postponed && t->done < p->nrungs;
 }
 
-/* Returns whether a trial has ended rung k. One that failed in this rung has ended it, too, with the worst score. */
+/* Returns whether a trial has ended rung k. A trial that failed in rung k has ended it with the worst score. */
 static bool has_ended(const struct gt_trial_run *t, int k)
 {
 	return t->done > k || (t->code && t->done == k);
@@ -22,7 +22,7 @@ static double score_at(const struct gt_trial_run *t, int k)
 	return t->done > k ? t->score[k] : NAN;
 }
 
-/* Returns the number of trials that are better than trial i at the end of rung k; of equal ones, the first is better. */
+/* Returns the number of trials that are better than trial i at the end of rung k; of equal trials, the first is better. */
 static int count_better(const struct gt_trial_run *t, const struct gt_sweep_plan *p, int i, int k)
 {
 	int n = 0;

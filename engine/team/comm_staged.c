@@ -19,8 +19,8 @@ static struct staged *staged_of(struct gt_comm *c)
 	return (struct staged *)c;
 }
 
-/* Provides `bytes` of staging memory. All ranks request the same size in the same call. The inner communicator keeps the old memory until
- * it closes, so sizes double. */
+/* Provides `bytes` of staging memory. All ranks request the same size in the same call. The inner communicator keeps old memory until it
+ * closes, so the size doubles each time. */
 static enum gt_code reserve_stage(struct staged *s, size_t bytes, struct gt_err *err)
 {
 	size_t size = s->size ? s->size : (size_t)64 << 10;

@@ -2,8 +2,8 @@
  *
  *     device memory --copy--> host memory --inner communicator--> host memory --copy--> device memory
  *
- * It is slow, but it is the only way for ranks that share a GPU, because NCCL rejects that. A call first waits for the work that precedes
- * it on its stream, and its own work is complete when it returns (gt_comm_api.async = false). Sums follow the same tree as in the inner
+ * It is slow, but ranks that share a GPU have no other way, because NCCL rejects them. A call first waits for the work that precedes it on
+ * its stream, and its own work is complete when it returns (gt_comm_api.async = false). Sums follow the same tree as in the inner
  * communicator.
  *
  * It provides no memory (buffer, common), because arenas are device memory, and cannot be opened with create() and open(). */

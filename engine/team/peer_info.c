@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(cpu_set_t) == sizeof ((struct gt_peer_info *)0)->cpus, "a bit a processor");
+_Static_assert(sizeof(cpu_set_t) == sizeof ((struct gt_peer_info *)0)->cpus, "one bit per processor");
 
 static void describe_host(char *out, size_t size)
 {
@@ -51,7 +51,7 @@ enum gt_code gt_peers_agree(const struct gt_rdv_value *all, int world, bool *one
 	for (size_t k = 0; k < sizeof same / sizeof *same; k++)
 		for (int i = 0; i < world; i++) {
 			const char *card = all[i].data, *its = card + same[k].at, *want = first + same[k].at;
-			int most = (int)same[k].size; /* a peer of another version of gtrain may send text that has no NUL */
+			int most = (int)same[k].size; /* a peer with another version of gtrain may send text without a NUL */
 			if (all[i].n < same[k].at + same[k].size)
 				return gt_fail(err, GT_EPEER, "rank %d runs another build of gtrain: its description has only %zu bytes", i, all[i].n);
 			if (strncmp(its, want, same[k].size))

@@ -1,6 +1,5 @@
-/* The team: the ranks of a run from the view of one of them. It says which rank this process is, connects it to the others with a
- * communicator, and connects it to the launcher that watches it. A run on one rank has a team of one, in which every function returns at
- * once.
+/* The team: the ranks of a run, seen from one rank. It determines which rank this process is, and connects it to the other ranks by a
+ * communicator and to the launcher that watches it. A run on one rank has a team of one, in which every function returns at once.
  *
  *     GT_TRY(gt_team_world(link, &world, err));       first of all: which rank this is, from the launcher or the environment
  *     GT_TRY(gt_team_open(&spec, &team, err));        rendezvous (launch/rendezvous.h), comparison of configs, communicator
@@ -39,10 +38,10 @@ struct gt_team_spec {
 	void *warn_user;           /* first argument of warn */
 	const char *start;         /* description of the starting point (checkpoint or weights); must be the same on all ranks */
 };
-#define GT_TEAM_JOIN_TIMEOUT 300.0 /* seconds in which all hosts have to connect: enough for two people to type the commands */
+#define GT_TEAM_JOIN_TIMEOUT 300.0 /* seconds in which all hosts have to connect: enough to type the commands on each host */
 
-/* Fills *out from the launcher or, without one, from the environment (launch/world.h). An environment that describes a world of one rank
- * counts as no environment. */
+/* Fills *out from the launcher or, without one, from the environment (launch/world.h). An environment that describes a world of one rank is
+ * ignored. */
 enum gt_code gt_team_world(const struct gt_rank_link *link, struct gt_world *out, struct gt_err *err);
 
 /* Connects the ranks. With world = 1 it returns at once. GT_EPEER: a rank did not connect in time, or has ended. GT_ECONFIG: a rank runs
@@ -53,13 +52,13 @@ void gt_team_close(struct gt_team *t); /* t may be NULL */
 
 /* Runs n ranks as threads of this process: calls body once for each rank, for rank 0 on the calling thread, and returns when all calls have
  * returned. Each rank gets its own cores, if there are enough, and no time limits. Only the calling thread receives signals. The first rank
- * that fails breaks the communicator, so that no rank waits for it. Its error is the result: rank 0's sentence if rank 0 failed with
- * the same code, else its sentence with the prefix "rank 2: ". link: rank 0's connection to a launcher; NULL: none. */
+ * that fails breaks the communicator, so that no rank waits for it, and determines the result: rank 0's message if rank 0 failed with the
+ * same code, else its own message with a prefix such as "rank 2: ". link: rank 0's connection to a launcher; NULL: none. */
 typedef enum gt_code gt_rank_body(void *user, const struct gt_team *team, struct gt_err *err);
 enum gt_code gt_team_threads(int n, struct gt_rank_link *link, gt_rank_body *body, void *user, struct gt_err *err);
 
-/* Compares the text of all ranks (a config, a list of steps), which messages call `what`. If one differs, all ranks return GT_ECONFIG with
- * a message such as "rank 3 has another config than rank 0". */
+/* Compares the text of all ranks (a config, a list of steps), which messages call `what`. If a text differs, all ranks return GT_ECONFIG
+ * with a message such as "rank 3 has another config than rank 0". */
 enum gt_code gt_team_compare(const struct gt_team *t, const char *what, const char *text, struct gt_err *err);
 
 /* Replaces each v[i] by the maximum over all ranks. Ranks use it to agree on an event that only one of them has observed. */
@@ -69,9 +68,9 @@ enum gt_code gt_team_max(const struct gt_team *t, int64_t *v, int n, struct gt_e
  * a checkpoint. Returns the previous number, which the caller restores afterwards. */
 double gt_team_set_timeout(const struct gt_team *t, double timeout_s);
 
-/* Collects the bytes of all ranks on rank 0: n bytes at p of each rank. There *all has one block of *block bytes for each rank, in their
- * order, filled up with zeros; the caller frees it. *all is NULL on the other ranks, in a team of one, and if no rank has bytes. what: name
- * of the data, for messages. */
+/* Collects the bytes of all ranks on rank 0: n bytes at p of each rank. On rank 0, *all has one block of *block bytes for each rank, in
+ * rank order, padded with zeros; the caller frees it. *all is NULL on the other ranks, in a team of one, and if no rank has bytes. what:
+ * name of the data, for messages. */
 enum gt_code gt_team_gather(const struct gt_team *t, const void *p, size_t n, const char *what, char **all, size_t *block,
                             struct gt_err *err);
 

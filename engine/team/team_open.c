@@ -15,7 +15,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Maximum number of a rank's descriptors without connections. The handshakes' descriptor is closed before the run opens its files. */
+/* Maximum number of a rank's descriptors, not counting connections. The handshakes' descriptor is closed before the run opens its files. */
 #define FILES 12
 #define SPARE 96 /* descriptors for processes that connect and are not ranks */
 
@@ -23,7 +23,7 @@ struct opened {
 	struct gt_team pub;
 	pthread_t listens;
 	bool listening;
-	int closing; /* eventfd that tells the listener to end */
+	int closing; /* eventfd that makes the listener end */
 };
 
 /* ---- communicator ------------------------------------------------------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static enum gt_code exchange_comm_data(void *user, const char *key, const void *
 /* ---- rendezvous --------------------------------------------------------------------------------------------------------------------- */
 /* The answer of rank 0 to all ranks, after it has received their information. */
 struct answer {
-	struct gt_peer_info card; /* rank 0's own information, which replaces its answer in the list of all ranks */
+	struct gt_peer_info card; /* rank 0's own information: in the list of all ranks, rank 0's entry is this answer */
 	char id[sizeof ((struct gt_comm_boot *)0)->id];
 };
 
@@ -154,13 +154,13 @@ static enum gt_code join_rendezvous(struct gt_team *t, const struct gt_team_spec
 	                                  .user = &m,
 	                                  .warn = s->warn,
 	                                  .warn_user = s->warn_user};
-	gt_rank_phase(t->link, "meeting the other ranks", 2 * timeout);
+	gt_rank_phase(t->link, "connecting to the other ranks", 2 * timeout);
 	GT_TRY(reserve_descriptors(w, one_host, err));
 	if (t->link) {
 		memcpy(token, gt_rank_token(t->link), sizeof token);
 		spec.listen_fd = gt_rank_take_listener(t->link);
-		/* all ranks load the plugin at the same time, so that none waits in the rendezvous for rank 0 to load it; a failure is reported
-		 * later */
+		/* all ranks load the plugin now, at the same time, so that no rank waits in the rendezvous until rank 0 has loaded it; a failure is
+		 * reported later */
 		if (one_host)
 			load_comm_api(true, w->world, &m.api, NULL);
 	} else if (s->token_file) {
@@ -168,7 +168,7 @@ static enum gt_code join_rendezvous(struct gt_team *t, const struct gt_team_spec
 	} else if (one_host) {
 		GT_TRY(gt_team_token(w, timeout, token, &spec.listen_fd, err));
 	} else {
-		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host, and ranks on several hosts need a common token: "
+		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host, and ranks on several hosts need the same token: "
 		               "expected --token-file FILE or GTRAIN_TOKEN_FILE, a file of 64 hexadecimal digits that no other user can read",
 		               w->how, w->world, w->local_world);
 	}

@@ -9,7 +9,7 @@
 
 /* ---- peer_info.c: what each rank runs and on which host. The ranks exchange it at the rendezvous -------------------------- */
 struct gt_peer_info { /* only byte fields, because it is read unaligned from a message */
-	char version[32];             /* of gtrain; always the first field, so that every version can report a different one */
+	char version[32];             /* version of gtrain; always the first field, so that every version can report a different version */
 	char config[GT_DIGEST_HEX];   /* digest of gt_team_spec.config */
 	char start[64];               /* gt_team_spec.start */
 	char host[192];               /* identifies the host; ranks with equal values can share memory */
@@ -23,9 +23,9 @@ void gt_peer_info(const struct gt_team_spec *s, struct gt_peer_info *out);
  * point; the sentence names the first such rank. GT_EPEER: a rank is of another build. Sets *one_host if all ranks can share memory. */
 enum gt_code gt_peers_agree(const struct gt_rdv_value *all, int world, bool *one_host, struct gt_err *err);
 
-/* Divides the processors of this host among its ranks if something other than gtrain's launcher started them and all of them may use the
- * same processors. Changes no affinity if the program that started the ranks has bound them (mpirun does), or if the host has one rank.
- * Call it before the CPU plugin is loaded, because its libraries read the number of processors then. Sets t->threads. */
+/* Divides the processors of this host among its ranks, if gtrain's launcher did not start them and all may use the same processors. Changes
+ * no affinity if the program that started the ranks has bound them (mpirun does), or if the host has one rank. Call it before the CPU
+ * plugin is loaded, because its libraries read the number of processors then. Sets t->threads. */
 void gt_team_set_affinity(struct gt_team *t, const struct gt_rdv_value *all, const struct gt_peer_info *own);
 /* Gives the calling thread, and the threads that it starts, whole cores of its own, as rank `local` of n ranks on this host, if there are
  * at least as many processors as ranks. Sets t->threads. */

@@ -20,7 +20,7 @@ struct thread_group {
 	pthread_mutex_t lock;
 	pthread_cond_t opened;
 	int go;           /* 1: every thread exists; -1: the threads have to end */
-	int first;        /* rank that failed first, -1: none; a rank that lost its peer counts only until another one fails */
+	int first;        /* rank that failed first, -1: none; a rank that only lost its peer is replaced when another rank fails */
 	enum gt_code code;
 };
 
@@ -40,8 +40,8 @@ enum gt_code gt_team_comm_api(const char *plugin, const char *symbol, const stru
 	*out = p;
 	if ((*out)->abi == GT_COMM_ABI)
 		return GT_OK;
-	return gt_fail(err, GT_EUNAVAILABLE, "the communicator %s has interface version %u, but this gtrain needs %u: install both from one "
-	               "build", (*out)->name, (*out)->abi, GT_COMM_ABI);
+	return gt_fail(err, GT_EUNAVAILABLE, "the communicator %s has interface version %u, but this gtrain needs %u: install both from the "
+	               "same build", (*out)->name, (*out)->abi, GT_COMM_ABI);
 }
 
 int gt_team_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
@@ -117,7 +117,7 @@ static enum gt_code run_all_ranks(struct thread_group *c, struct rank_thread *h,
 		return gt_fail(err, GT_EFAIL, "cannot start %d threads, one for each rank: %s", n, strerror(rc));
 	if (c->first < 0)
 		return GT_OK;
-	/* If all ranks have the same error, that of rank 0 is reported. */
+	/* If rank 0 failed with the same code, its error is reported. */
 	struct rank_thread *who = h[0].code == c->code ? &h[0] : &h[c->first];
 	if (err)
 		*err = who->err;

@@ -1,8 +1,8 @@
 /* The token and the address of rank 0 for ranks of one host that something other than gtrain started (torchrun, mpirun, srun).
  *
  * Rank 0 listens on a socket in Linux' abstract namespace. The name of the socket is derived from data that only the ranks of one start
- * share: the starter's process, and what only its user can read of that process; for ranks that a script starts with torchrun's variables,
- * only the address and the port. The socket has no file and disappears with its process. The kernel reports the user of each end, and a
+ * share: the starter's process, and data of that process that only its user can read; for ranks that a script starts with torchrun's
+ * variables, only address and port. The socket has no file and disappears with its process. The kernel reports the user of each end, and a
  * connection from another user is rejected. If another user has taken the name, which requires guessing it, the error names that process.
  * Rank 0 sends the token and a loopback port that the kernel chose:
  *   client -> rank world, u32      server -> token[32] port u32, or closes the connection if the client does not belong to the start */
@@ -49,8 +49,8 @@ static pid_t read_parent_pid(pid_t pid)
 	return parent;
 }
 
-/* True if the process was started with the variable. A process whose environment we may not read belongs to another user and is no rank of
- * ours. */
+/* True if the process was started with the variable. A process whose environment is not readable belongs to another user and is not a rank
+ * of this run. */
 static bool has_variable(pid_t pid, const char *name)
 {
 	char path[64], *text = NULL;
@@ -76,8 +76,8 @@ static pid_t find_starter(const char *variable)
 	return pid;
 }
 
-/* Adds data about the starter that only processes of this user can read: the addresses at which the kernel placed its memory (auxv: its
- * random bytes, its program and the vDSO; proc(5)). Adds nothing if the starter belongs to another user, as Slurm's does. */
+/* Adds data about the starter that only processes of this user can read: the addresses of its memory (auxv: random bytes, program and vDSO;
+ * proc(5)). Adds nothing if the starter belongs to another user, as Slurm's does. */
 static void add_secret(struct gt_sha256 *s, pid_t pid)
 {
 	char path[64], text[1024];
@@ -95,7 +95,7 @@ static socklen_t make_socket_name(const struct gt_world *w, struct sockaddr_un *
 	unsigned char hash[GT_SHA256_SIZE];
 	struct gt_sha256 s;
 	bool torchrun = !strcmp(w->how, "torchrun");
-	/* ranks that are started by hand (env://) need not have a common starter */
+	/* ranks that a script starts (env://) may have different starters */
 	pid_t parent = torchrun && !getenv("TORCHELASTIC_RUN_ID") ? 0 : find_starter(gt_world_variable(w->how));
 	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (torchrun) /* torchrun's own store occupies the port */
@@ -125,12 +125,11 @@ static bool is_same_user(int fd, struct ucred *peer)
 /* Reports that a process of another user holds the name of the socket, so that the ranks cannot connect to each other. */
 static enum gt_code fail_foreign_owner(const struct gt_world *w, const struct ucred *by, struct gt_err *err)
 {
-	return gt_fail(err, GT_EPEER, "rank %d: process %d of user %u occupies the socket name through which the ranks that %s started find "
-	               "each other: end that process, or let gtrain start the ranks (--nproc)",
-	               w->rank, (int)by->pid, (unsigned)by->uid, w->how);
+	return gt_fail(err, GT_EPEER, "rank %d: process %d of user %u occupies the socket name with which the ranks that %s started find each "
+	               "other: end the process, or let gtrain start the ranks (--nproc)", w->rank, (int)by->pid, (unsigned)by->uid, w->how);
 }
 
-/* Reports who holds the name if rank 0 could not take it. */
+/* Reports which process holds the name if rank 0 could not take it. */
 static enum gt_code fail_name_taken(const struct gt_world *w, const struct sockaddr_un *at, socklen_t n, struct gt_err *err)
 {
 	struct ucred by;
@@ -140,9 +139,9 @@ static enum gt_code fail_name_taken(const struct gt_world *w, const struct socka
 	if (reached && !ours)
 		return fail_foreign_owner(w, &by, err);
 	if (!reached)
-		return gt_fail(err, GT_EPEER, "rank 0: a process that does not answer occupies the socket name through which the ranks that %s "
+		return gt_fail(err, GT_EPEER, "rank 0: a process that does not answer occupies the socket name with which the ranks that %s "
 		               "started find each other: let gtrain start the ranks (--nproc)", w->how);
-	return gt_fail(err, GT_EUSAGE, "two processes claim to be rank 0 of the ranks that %s started; the other one is process %d",
+	return gt_fail(err, GT_EUSAGE, "two processes claim to be rank 0 of the ranks that %s started; the other process is %d",
 	               w->how, (int)by.pid);
 }
 
@@ -188,7 +187,7 @@ static enum gt_code send_tokens(int fd, const struct gt_world *w, const struct a
 	if (!left)
 		return GT_OK;
 	if (left > 1)
-		return gt_fail(err, GT_EPEER, "%d of the %d ranks that %s started did not reach rank 0 in time, rank %d among them",
+		return gt_fail(err, GT_EPEER, "%d of the %d ranks that %s started did not reach rank 0 in time, for example rank %d",
 		               left, w->world, w->how, absent);
 	return gt_fail(err, GT_EPEER, "rank %d of the %d ranks that %s started did not reach rank 0 in time", absent, w->world, w->how);
 }
@@ -219,7 +218,7 @@ static enum gt_code request_token(struct gt_world *w, const struct sockaddr_un *
 {
 	const struct hello h = {(uint32_t)w->rank, (uint32_t)w->world};
 	struct answer a;
-	const char *why = "it does not listen";
+	const char *why = "rank 0 does not listen";
 	for (; gt_clock() < until; poll(NULL, 0, 5)) {
 		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd < 0)
@@ -242,7 +241,7 @@ static enum gt_code request_token(struct gt_world *w, const struct sockaddr_un *
 			explicit_bzero(&a, sizeof a);
 			return GT_OK;
 		}
-		why = "it did not answer";
+		why = "rank 0 did not answer";
 	}
 	return gt_fail(err, GT_EPEER, "rank %d did not reach rank 0 of the %d ranks that %s started: %s", w->rank, w->world, w->how, why);
 }

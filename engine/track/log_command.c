@@ -14,16 +14,16 @@
 #include <unistd.h>
 
 #define BUFFER_BYTES ((size_t)4 << 20)
-#define TICK_S 0.1 /* time between two looks at the signals while the buffer is written at the end */
+#define TICK_S 0.1 /* interval at which signals are checked while the rest of the buffer is written */
 
 struct gt_log_command {
 	struct gt_side_process process;
-	char *buffer;       /* BUFFER_BYTES; the bytes from `from` to `to` wait for the pipe */
+	char *buffer;       /* [BUFFER_BYTES]; the bytes from `from` to `to` are not yet written to the pipe */
 	size_t from, to;
 	int64_t lines;      /* number of lines of the run */
 	int64_t dropped;    /* lines that did not fit into the buffer */
 	bool early;         /* the command has ended, or closed its standard input, before the run ended */
-	bool said;          /* gt_log_command_trouble has returned its sentence */
+	bool said;          /* gt_log_command_trouble has returned its warning */
 	char trouble[160];
 };
 
@@ -54,7 +54,7 @@ static void note_early_end(struct gt_log_command *c)
 	c->early = true;
 	gt_fd_close(&c->process.in);
 	c->from = c->to = 0;
-	if (gt_side_wait(&c->process, 0.02)) /* a process closes its pipes a little before it can be waited for */
+	if (gt_side_wait(&c->process, 0.02)) /* a process that ends closes its pipes a little before waitpid() reports its end */
 		gt_side_end_text(&c->process, how, sizeof how);
 	else
 		snprintf(how, sizeof how, "closed its standard input");
@@ -76,7 +76,7 @@ static void write_buffer(struct gt_log_command *c)
 	}
 }
 
-/* Moves what waits to the beginning of the buffer, if that frees much: moving megabytes for each line would delay the training. */
+/* Moves the unwritten bytes to the beginning of the buffer if this frees much. Moving megabytes for each line would delay the training. */
 static void compact_buffer(struct gt_log_command *c)
 {
 	if (c->from < c->to && c->from < BUFFER_BYTES / 4)
@@ -112,7 +112,7 @@ const char *gt_log_command_trouble(struct gt_log_command *c)
 	return c->trouble;
 }
 
-/* Writes what waits in the buffer, until `end` or until a signal asks this process to end. */
+/* Writes the rest of the buffer, at most until the time `end` or until a signal asks this process to end. */
 static void drain_buffer(struct gt_log_command *c, double end)
 {
 	int before = gt_signals_pending();

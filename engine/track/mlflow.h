@@ -27,24 +27,24 @@ struct gt_mlflow_job {
 	bool artifacts;         /* upload the config and the model, if the server accepts artifacts */
 	const struct gt_mlflow_pair *param; /* [nparams] the keys of the config and their values */
 	int nparams;
-	int until;              /* a descriptor at whose end of file the run has ended; -1: the run has ended, or does not matter */
-	double wait_s;          /* with until >= 0: seconds after that end in which sending may go on */
-	void (*say)(void *user, const char *text); /* gets a sentence when the server does not answer for the first time; may be NULL */
+	int until;              /* descriptor whose end of file means that the run has ended; -1: send the present lines only */
+	double wait_s;          /* with until >= 0: maximum seconds of sending after the run has ended */
+	void (*say)(void *user, const char *text); /* called with a sentence when the server does not answer for the first time; may be NULL */
 	void *user;
 };
 
 struct gt_mlflow_result {
-	char run_id[64];        /* "": there is no run in MLflow yet */
-	char url[600];          /* address of the page of the run; "": as above */
-	int64_t sent, left;     /* lines of metrics.jsonl that this call has sent, and that are not sent */
-	bool complete;          /* all lines, files and the state of the run are at the server */
+	char run_id[64];        /* id of the run in MLflow; "": the run was not created yet */
+	char url[600];          /* address of the page of the run; "": not created yet */
+	int64_t sent, left;     /* number of lines of metrics.jsonl that this call has sent, and that remain */
+	bool complete;          /* the server has all lines, files and the status of the run */
 };
 
 struct gt_mlflow_plugin {
 	uint32_t abi;
-	/* Sends what the server does not have: creates the MLflow run or continues the one of an earlier call. With until >= 0, follows the log
-	 * until the run has ended. GT_EIO: the server does not answer, or refuses; *out says what is left, and a later call sends it. GT_EFAIL:
-	 * another process sends this run. */
+	/* Sends the data that the server does not have yet: creates the MLflow run, or continues the MLflow run of an earlier call. With until
+	 * >= 0, follows the log until the run has ended. GT_EIO: the server does not answer, or refuses the data; *out has the number of
+	 * remaining lines, which a later call sends. GT_EFAIL: another process sends this run. */
 	enum gt_code (*send)(const struct gt_mlflow_job *job, struct gt_mlflow_result *out, struct gt_err *err);
 };
 

@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TICK_S 0.1 /* time between two looks at the signals while the run waits at its end */
+#define TICK_S 0.1 /* interval at which signals are checked while the ended run waits */
 
 struct gt_mlflow_sender {
 	struct gt_side_process process;
 	char dir[GT_PATH_SIZE];
-	char text[4096]; /* what was read from the process: n bytes, of which the first `used` were returned */
+	char text[4096]; /* output of the process: n bytes, of which the first `used` were returned */
 	size_t n, used;
 };
 
@@ -28,7 +28,7 @@ enum gt_code gt_mlflow_sender_start(const char *dir, struct gt_mlflow_sender **o
 	if (!s)
 		return gt_fail_memory(err, sizeof *s);
 	snprintf(s->dir, sizeof s->dir, "%s", dir);
-	/* /proc/self/exe is the running program, even if its file was replaced */
+	/* /proc/self/exe is the running program, even if the file was replaced */
 	enum gt_code code = gt_side_start("/proc/self/exe", argv, NULL, true, &s->process, err);
 	if (code)
 		free(s);
@@ -37,7 +37,7 @@ enum gt_code gt_mlflow_sender_start(const char *dir, struct gt_mlflow_sender **o
 	return code;
 }
 
-/* Returns the next complete line of the text without the prefix that the command line puts before it; NULL: there is none. */
+/* Returns the next complete line of the text, without the prefix "gtrain: "; NULL: no complete line. */
 static const char *next_line(struct gt_mlflow_sender *s)
 {
 	static const char *const prefixes[] = {"gtrain: ", "warning: "};
@@ -60,7 +60,7 @@ const char *gt_mlflow_sender_trouble(struct gt_mlflow_sender *s)
 	memmove(s->text, s->text + s->used, s->n - s->used);
 	s->n -= s->used;
 	s->used = 0;
-	if (s->n == sizeof s->text) /* no line of gtrain is that long */
+	if (s->n == sizeof s->text) /* longer than any line of gtrain: discard it */
 		s->n = 0;
 	ssize_t got = s->process.out < 0 ? 0 : read(s->process.out, s->text + s->n, sizeof s->text - s->n);
 	if (got > 0)

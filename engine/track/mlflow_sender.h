@@ -11,12 +11,12 @@ struct gt_mlflow_sender;
 
 /* dir: directory of the run, with config.cfg and metrics.jsonl. */
 enum gt_code gt_mlflow_sender_start(const char *dir, struct gt_mlflow_sender **out, struct gt_err *err);
-/* Returns the next sentence of the process, without waiting for one; NULL: there is none. It is valid until the next call. */
+/* Returns the next line that the process has printed, without waiting; NULL: no new line. It is valid until the next call. */
 const char *gt_mlflow_sender_trouble(struct gt_mlflow_sender *s);
-/* Tells the process that the run has ended: it sends the rest. */
+/* Informs the process that the run has ended: the process then sends the last lines. */
 void gt_mlflow_sender_finish(struct gt_mlflow_sender *s);
-/* Waits for the process for at most wait_s seconds, passes its sentences to warn, and frees s. If the process still sends then, it goes on
- * alone, and ends GT_TRACKER_WAIT_S seconds after the run. */
+/* Waits for the process for at most wait_s seconds, passes the lines that it prints to warn, and frees s. If the process is still sending
+ * then, it continues on its own, and ends GT_TRACKER_WAIT_S seconds after the run. */
 void gt_mlflow_sender_end(struct gt_mlflow_sender *s, double wait_s, void (*warn)(void *user, const char *text), void *user);
 
 #endif

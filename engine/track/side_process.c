@@ -13,13 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_S 0.01 /* pause between two looks at a process that ends */
+#define TICK_S 0.01 /* interval at which an ending process is checked */
 #define TERM_S 0.5  /* seconds between SIGTERM and SIGKILL */
 #define PIPE_BYTES (1 << 20)
 
 extern char **environ;
 
-/* Returns the environment with `variable` instead of an older value; NULL: out of memory. The caller frees the array, not the strings. */
+/* Returns the environment with `variable` ("NAME=value") set; NULL: out of memory. The caller frees the array, but not the strings. */
 static char **extend_environment(const char *variable)
 {
 	size_t n = 0, k = 0, name = variable ? strcspn(variable, "=") + 1 : 0;
@@ -37,8 +37,8 @@ static char **extend_environment(const char *variable)
 	return env;
 }
 
-/* Sets what differs in the new process: its standard descriptors, no others, its process group, and the default actions of signals. Returns
- * the error number of the call that failed; 0: none did. */
+/* Sets the attributes of the new process: only the standard descriptors are open, a process group of its own, and default actions of
+ * signals. Returns 0, or the error number of the call that failed. */
 static int set_attributes(posix_spawn_file_actions_t *files, posix_spawnattr_t *attr, int in, int out)
 {
 	sigset_t none, defaults;
@@ -54,7 +54,7 @@ static int set_attributes(posix_spawn_file_actions_t *files, posix_spawnattr_t *
 	return e ? e : posix_spawnattr_setflags(attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-/* Returns the error number of the call that failed; 0: none did. */
+/* Returns 0, or the error number of the call that failed. */
 static int spawn_process(const char *path, char *const *argv, char *const *env, int in, int out, pid_t *pid)
 {
 	posix_spawn_file_actions_t files;
@@ -93,7 +93,7 @@ enum gt_code gt_side_start(const char *path, char *const *argv, const char *vari
 	}
 	p->in = in[1];
 	p->out = out[0];
-	fcntl(p->in, F_SETPIPE_SZ, PIPE_BYTES); /* without it, the pipe has 64 KiB */
+	fcntl(p->in, F_SETPIPE_SZ, PIPE_BYTES); /* the default size is 64 KiB */
 	fcntl(p->in, F_SETFL, O_NONBLOCK);
 	if (p->out >= 0)
 		fcntl(p->out, F_SETFL, O_NONBLOCK);

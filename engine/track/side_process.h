@@ -1,5 +1,5 @@
-/* A process that a run starts beside itself, with a pipe to its standard input. It never blocks the run: all calls but
- * gt_side_wait() return at once. SIGPIPE must be ignored in this process, as main() does. */
+/* A helper process of a run, with a pipe to its standard input. The helper never blocks the run: all functions except gt_side_wait() return
+ * at once. The caller must ignore SIGPIPE, as main() does. */
 #ifndef GT_TRACK_SIDE_PROCESS_H
 #define GT_TRACK_SIDE_PROCESS_H
 
@@ -11,9 +11,9 @@
 struct gt_side_process {
 	pid_t pid;
 	int in;      /* non-blocking end of the pipe to its standard input; -1: closed */
-	int out;     /* non-blocking end of the pipe from its standard output and error; -1: none, its output goes to our standard error */
+	int out;     /* non-blocking end of the pipe from its standard output and error; -1: no pipe, its output goes to our standard error */
 	bool ended;
-	int status;  /* if ended: as from waitpid(2) */
+	int status;  /* if ended: status as from waitpid(2) */
 };
 
 /* Starts the program `path` with the arguments argv in a process group of its own, so that a Ctrl-C on the terminal reaches the run only.
@@ -29,7 +29,7 @@ bool gt_side_ended(struct gt_side_process *p);
  * has ended. */
 bool gt_side_wait(struct gt_side_process *p, double wait_s);
 
-/* Closes the pipes. Ends the process and those that it has started, if it still runs: with SIGTERM and, half a second later, SIGKILL. */
+/* Closes the pipes. If the process still runs, kills it and its children: first with SIGTERM, half a second later with SIGKILL. */
 void gt_side_kill(struct gt_side_process *p);
 
 /* Describes how the process has ended, such as "ended with status 2" or "was killed by signal 9 (Killed)". Returns buf. */

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define CONFIG_BYTES ((size_t)16 << 20)
-#define NICENESS 10 /* of a process beside a run */
+#define NICENESS 10 /* niceness of a helper process */
 
 struct params {
 	struct gt_arena *arena;
@@ -24,7 +24,7 @@ struct params {
 	enum gt_code code;
 };
 
-/* Adds a key of the config that is a parameter: not those that say where a run writes. */
+/* Adds a key of the config as a parameter, except the keys of checkpoint and log, which only set the output of a run. */
 static void add_param(void *user, const char *path, const char *text)
 {
 	struct params *p = user;
@@ -57,8 +57,8 @@ static enum gt_code load_config(const char *dir, const struct gt_track_opts *o, 
 	return code;
 }
 
-/* Makes this process one that works beside a run: it ends when its standard input does, not by the signals that end the run, and leaves the
- * processors to the run. */
+/* Prepares this process to work beside a run: it ignores the signals that end the run, because it ends at the end of its standard input,
+ * and has a low priority. */
 static void stand_beside_run(void)
 {
 	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
@@ -67,7 +67,7 @@ static void stand_beside_run(void)
 	setpriority(PRIO_PROCESS, 0, NICENESS);
 }
 
-/* Writes the arguments of gtrain track that send a run to the same server: its directory and the settings of this call. */
+/* Writes the arguments with which `gtrain track` sends the run to the same server: the directory and the settings of this call. */
 static void write_arguments(const char *dir, const struct gt_track_opts *o, char *buf, size_t size)
 {
 	char word[512];
@@ -76,7 +76,7 @@ static void write_arguments(const char *dir, const struct gt_track_opts *o, char
 		n += (size_t)snprintf(buf + n, size - n, " -s %s", gt_shell_word(o->sets[i], word, sizeof word));
 }
 
-/* Adds to the error of the server what is left, and what sends it. */
+/* Adds the number of remaining events, and the command that sends them, to the error of the server. */
 static enum gt_code explain_rest(const char *dir, const struct gt_track_opts *o, const struct gt_mlflow_result *r, enum gt_code code,
                                  struct gt_err *err)
 {
@@ -90,8 +90,8 @@ static enum gt_code explain_rest(const char *dir, const struct gt_track_opts *o,
 	return code;
 }
 
-/* Writes the name of the run for the server: that of its config, and the name of its directory if it differs, as the trials of a sweep and
- * repeated runs have it. Returns buf. */
+/* Writes the name of the run for the server: the name in its config, and the name of its directory if that is different, as for the trials
+ * of a sweep. Returns buf. */
 static const char *name_run(const struct gt_conf *c, const char *dir, char *buf, size_t size)
 {
 	char path[PATH_MAX];

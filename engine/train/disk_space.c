@@ -23,8 +23,8 @@ int64_t gt_state_bytes(const struct gt_session *s)
 	return bytes;
 }
 
-/* Returns how many checkpoints of the run are on disk at the same time, at most: the newest ones that it keeps, the best one, and the one
- * that is being written before an old one is removed. */
+/* Returns how many checkpoints of the run are on disk at the same time, at most: the newest checkpoints, which it keeps, the best
+ * checkpoint, and a checkpoint that is written before an old one is removed. */
 static int64_t count_on_disk(const struct gt_session *s)
 {
 	const struct gt_conf_checkpoint *c = &s->conf->checkpoint;
@@ -45,7 +45,7 @@ enum gt_code gt_state_check_space(const struct gt_session *s, const char *dir, b
 	int64_t bytes = gt_state_bytes(s), count = count_on_disk(s);
 	*text = 0;
 	snprintf(part, sizeof part, "%.*s", (int)gt_ckpt_dir_existing(dir), dir);
-	if (statvfs(*part ? part : ".", &fs) || !fs.f_blocks) /* the file system does not report its size */
+	if (statvfs(*part ? part : ".", &fs) || !fs.f_blocks) /* the file system does not report its free space */
 		return GT_OK;
 	uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 	gt_bytes_text(need, sizeof need, (uint64_t)bytes);

@@ -10,8 +10,8 @@ int gt_ema_state(const struct gt_session *s, int i)
 	return s->optim.ema && p->cls != GT_PARAM_BUFFER && !p->frozen ? s->optim.nstates : -1;
 }
 
-/* Copies the parameters to the average, or the average to the parameters. Tensors may have parts on several ranks: rank 0 gathers each of
- * them and sends it to all. */
+/* Copies the parameters to the average, or the average to the parameters. Tensors may have parts on several ranks: rank 0 gathers each
+ * tensor and sends it to all ranks. */
 static enum gt_code copy_all_params(struct gt_session *s, bool to_average, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
@@ -79,7 +79,7 @@ enum gt_code gt_ema_begin(struct gt_session *s, struct gt_ema_held *held, struct
 	else
 		GT_TRY(s->device.be->copy(s->device.dev, held->params, arena, bytes, GT_COPY_D2H, 0, err));
 	held->on = true;
-	GT_TRY(wait_for_shared_params(s, err)); /* before rank 0 changes what other ranks still copy */
+	GT_TRY(wait_for_shared_params(s, err)); /* wait before rank 0 changes parameters that other ranks still copy */
 	GT_TRY(copy_all_params(s, false, err));
 	return gt_session_cast_weights(s, err);
 }

@@ -1,7 +1,7 @@
 /* The exponential moving average of the trained parameters (train.ema). It is an additional optimizer state, stored after the states of the
- * optimizer and sharded like them. The operation EMA updates it after each optimizer step (session/optim.c). Evaluations use it in place of
- * the parameters. In a checkpoint, the model file has the average, and the optimizer file the trained parameters. Buffers are those of the
- * trained model, as torch.optim.swa_utils.AveragedModel copies them.
+ * optimizer and sharded like them. The operation EMA updates it after each optimizer step (session/optim.c). Evaluations use the average
+ * instead of the parameters. In a checkpoint, the model file has the average, and the optimizer file the trained parameters. Buffers are
+ * not averaged, as in torch.optim.swa_utils.AveragedModel.
  *
  *     gt_ema_start(s, err);                    after the first weights are set
  *     gt_ema_begin(s, &held, err);
@@ -27,7 +27,7 @@ enum gt_code gt_ema_end(struct gt_session *s, struct gt_ema_held *held, struct g
 /* Returns the bytes of host memory that this rank needs for gt_ema_begin, if the run evaluates. */
 size_t gt_ema_held_bytes(const struct gt_session *s);
 
-/* Returns the number of the state that is the average, for gt_session_get and gt_session_put; -1: parameter or buffer i has none. */
+/* Returns the index of the state that is the average, for gt_session_get and gt_session_put; -1: parameter or buffer i has no average. */
 int gt_ema_state(const struct gt_session *s, int i);
 
 #endif

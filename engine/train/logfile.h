@@ -7,7 +7,7 @@
  *   if ((why = gt_logfile_error(f)))       once after the first failure: the message
  *   GT_TRY(gt_logfile_close(f, err));        GT_EIO if a record was lost
  *
- * A failure of the log must not end the training. It is kept, later records are tried again, and gt_logfile_close returns it. */
+ * A failed write must not end the training: later records are still tried, and gt_logfile_close returns the first failure. */
 #ifndef GT_TRAIN_LOGFILE_H
 #define GT_TRAIN_LOGFILE_H
 

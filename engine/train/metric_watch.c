@@ -18,11 +18,11 @@ bool gt_watch_continue(struct gt_ckpt_watch *w, const char *metric)
 		return false;
 	w->set = false;
 	w->bad = 0;
-	begin_watch(w, metric); /* the state stays set, because a checkpoint stores the learning-rate reductions only of a set state */
+	begin_watch(w, metric); /* the state remains set, because a checkpoint stores learning-rate reductions only if the state is set */
 	return true;
 }
 
-/* Counts a value, and keeps it if it is better than bound. A value that is not a number is not better. */
+/* Counts a value, and stores it as the best if it is better than bound. NaN is never better. */
 static void record_value(struct gt_ckpt_watch *w, double value, double bound, bool low)
 {
 	bool better = low ? value < bound : value > bound;
@@ -48,8 +48,8 @@ void gt_watch_plateau(const struct gt_conf_schedule *s, struct gt_ckpt_watch *w,
 {
 	bool low = gt_metric_falls(s->metric);
 	begin_watch(w, s->metric);
-	/* ReduceLROnPlateau multiplies the best value by 1 +- threshold. With a negative best value, as r2 can have, it would count a slightly
-	 * worse value as better. */
+	/* ReduceLROnPlateau multiplies the best value by 1 +- threshold. If the best value is negative (r2 can be), a slightly worse value
+	 * would be taken as better. */
 	double share = isinf(w->best) ? 0 : w->best < 0 ? -s->threshold : s->threshold;
 	record_value(w, value, w->best * (low ? 1 - share : 1 + share), low);
 	if (w->cooldown > 0) {

@@ -5,8 +5,8 @@
 #include "conf/conf.h"
 #include "store/ckpt.h"
 
-/* Continues the state of a checkpoint with a metric of the config. If the checkpoint's metric is another one, resets the best value until
- * the next evaluation; reductions of the learning rate remain. Returns whether the metrics differ. */
+/* Continues the state of a checkpoint with a metric of the config. If the checkpoint has another metric, resets the best value until the
+ * next evaluation; reductions of the learning rate remain. Returns whether the metrics differ. */
 bool gt_watch_continue(struct gt_ckpt_watch *w, const char *metric);
 
 /* Adds a value. Returns whether the run must end: `patience` values in a row did not improve by more than min_delta. */

@@ -93,7 +93,7 @@ static enum gt_code copy_kept(struct copy *c, int fd, uint64_t bytes, struct gt_
 
 /* ---- the file ----------------------------------------------------------------------------------------------------------------- */
 
-/* Creates the new file under a temporary name, copies the lines of the old one that are kept, and renames it. */
+/* Creates the new file under a temporary name, copies those lines of the old file that are kept, and renames it. */
 static enum gt_code create_file(struct copy *c, int fd, uint64_t bytes, const char *to, struct gt_logfile **out, struct gt_err *err)
 {
 	char tmp[GT_PATH_SIZE];

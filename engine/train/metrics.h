@@ -13,9 +13,9 @@ struct gt_metrics_spec {
 	int64_t next;        /* *next of gt_ckpt_dir_continue(); > 0: the file has a temporary name until a checkpoint is committed */
 };
 
-/* Creates the file anew, atomically, and copies the lines of the old one that are kept. *damaged receives the number of lines that were
- * dropped because they are not events, including a truncated last line. GT_ECANTCREAT: the name belongs to something that is not a
- * regular file. */
+/* Creates a new file, atomically, and copies those lines of the old file that are kept. *damaged receives the number of lines that were
+ * dropped because they are not events, including a truncated last line. GT_ECANTCREAT: the name belongs to something that is not a regular
+ * file. */
 enum gt_code gt_metrics_open(const struct gt_metrics_spec *spec, struct gt_metrics_file **out, int64_t *damaged, struct gt_err *err);
 
 /* gt_metrics_sync, gt_metrics_error and gt_metrics_close act as in train/logfile.h: a failed write does not end the training. */

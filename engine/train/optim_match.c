@@ -1,5 +1,5 @@
-/* Compares the optimizers that wrote a checkpoint with those of the session that resumes it. The state of one optimizer means nothing to
- * another one, even where the names are equal: lion's "exp_avg" differs from adam's, and muon's "momentum_buffer" from sgd's. */
+/* Compares the optimizers of a checkpoint with the optimizers of the session that resumes it. An optimizer cannot use the state of another
+ * optimizer, even if the names are equal: lion's "exp_avg" differs from adam's, and muon's "momentum_buffer" from sgd's. */
 #include "session/optim.h"
 #include "train/state.h"
 #include <fnmatch.h>
@@ -11,7 +11,7 @@
 struct used {
 	const struct gt_optim_call *call; /* NULL: the parameter is frozen for the whole run and has no optimizer */
 	const char *type;                 /* the word of its type in the config */
-	int group;                        /* entry of train.groups whose optimizer it is; -1: it is train.optimizer */
+	int group;                        /* entry of train.groups that sets this optimizer; -1: train.optimizer */
 };
 
 static struct used find_optimizer(const struct gt_conf *c, const struct gt_optim *o, const struct gt_param *p)
@@ -62,7 +62,7 @@ static enum gt_code reject_optimizer(const struct gt_conf *c, const struct gt_ck
 	if (was->call && strcmp(was->type, now->type))
 		strcat(key, ".type");
 	return gt_conf_refuse(c, key, err,
-	                      "the optimizer of %.100s was %s in %.300s and is now %s, which cannot continue from that state; keep the "
+	                      "the optimizer of %.100s was %s in %.300s and is now %s, which cannot continue from the old state; keep the "
 	                      "optimizer, or start a new run from the weights: `gtrain run CFG --init %.300s/model.safetensors`",
 	                      p->name, describe_optimizer(was, before, sizeof before), gt_ckpt_path(from),
 	                      describe_optimizer(now, after, sizeof after), gt_ckpt_path(from));

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PREFIX "module." /* with which torch.nn.DataParallel and DistributedDataParallel begin all names */
+#define PREFIX "module." /* prefix of all names that torch.nn.DataParallel and DistributedDataParallel save */
 
 /* Puts file, line and key before the message in err, and keeps its code. */
 static enum gt_code add_location(const struct gt_conf *c, enum gt_code code, struct gt_err *err)
@@ -23,7 +23,7 @@ enum gt_code gt_pretrained_open(const struct gt_conf *c, struct gt_st_file **f, 
 	enum gt_code code = gt_st_open(c->pretrained.file, f, err);
 	const struct gt_known_weights *w = code == GT_ENOINPUT ? gt_known_weights_at(c->pretrained.file) : NULL;
 	if (w)
-		gt_fail(err, code, "%s: the weights %s are not there; `gtrain fetch %s` downloads them", c->pretrained.file, w->name, w->name);
+		gt_fail(err, code, "%s: the weights %s are missing; `gtrain fetch %s` downloads them", c->pretrained.file, w->name, w->name);
 	return add_location(c, code, err);
 }
 
@@ -116,8 +116,8 @@ static enum gt_code fail_shapes(const struct gt_conf *c, const struct gt_graph *
 			                      gt_tdesc_text(&p->desc, want, sizeof want), gt_dtype_name(t->desc.dtype),
 			                      gt_tdesc_text(&t->desc, got, sizeof got));
 	}
-	gt_fail(err, GT_EDATA, "%.150s: %d tensor%s of another shape than in the model: %.600s%s; to keep the initial values of a tensor, add "
-	        "{ from = \"%s\"; to = \"\"; } to model.pretrained.map",
+	gt_fail(err, GT_EDATA, "%.150s: %d tensor%s with a different shape than in the model: %.600s%s; to keep the initial values of a "
+	        "tensor, add { from = \"%s\"; to = \"\"; } to model.pretrained.map",
 	        c->pretrained.file, count, count == 1 ? "" : "s", text, n >= 400 ? "; …" : "", skip);
 	return add_location(c, GT_EDATA, err);
 }
@@ -133,7 +133,7 @@ static enum gt_code add_source(const struct gt_conf *c, const struct gt_st_file 
 	if (other >= 0 && tied && n == 1 && s->n == 1)
 		return add_location(c, gt_state_same_tensors(c->pretrained.file, gt_st_at(f, other), gt_st_at(f, i), err), err);
 	if (other >= 0)
-		return add_location(c, gt_fail(err, GT_EDATA, "%s: expected one tensor for %s%s, got %s and %s; write one of them in "
+		return add_location(c, gt_fail(err, GT_EDATA, "%s: expected one tensor for %s%s, got %s and %s; list one of the two in "
 		                               "model.pretrained.map with to = \"\"", c->pretrained.file, n > 1 ? "a part of " : "", to,
 		                               gt_st_at(f, other)->name, gt_st_at(f, i)->name), err);
 	for (int j = 0; j < n && !s->n; j++)
@@ -218,7 +218,7 @@ enum gt_code gt_pretrained_match(const struct gt_conf *c, const struct gt_graph 
 			                      c->pretrained.map[i].from);
 	}
 	if (!r->loaded)
-		return add_location(c, gt_fail(err, GT_EDATA, "%s: expected tensors of the model, such as %s, got none of them, but %s; map the "
+		return add_location(c, gt_fail(err, GT_EDATA, "%s: expected tensors of the model, such as %s, got only others, such as %s; map the "
 		                               "names in model.pretrained.map", c->pretrained.file, g->nparams ? g->params[0].name : "fc.weight",
 		                               gt_st_count(f) ? gt_st_at(f, 0)->name : "an empty file"), err);
 	return differ ? fail_shapes(c, g, f, out->source, err) : GT_OK;
@@ -241,7 +241,7 @@ enum gt_code gt_pretrained_check(const struct gt_conf *c, const struct gt_graph 
 	return code;
 }
 
-/* Loads parameter or buffer i. Parts follow each other in memory, because they are parts of the first dimension. */
+/* Loads parameter or buffer i. Parts are consecutive in memory, because they are parts of the first dimension. */
 static enum gt_code load_tensor(struct gt_session *s, int i, const struct gt_st_file *f, const struct gt_pretrained_source *from,
                                 enum gt_dtype *converted, struct gt_err *err)
 {
@@ -309,7 +309,7 @@ const char *gt_pretrained_text(const struct gt_pretrained_report *r, char *buf, 
 	if (r->converted && n < size)
 		n += (size_t)snprintf(buf + n, size - n, ", converted from %s", r->converted);
 	n = append_names(buf, size, n, "; at their initial values: ", r->initial, r->ninitial);
-	n = append_names(buf, size, n, "; not loaded from the file, by model.pretrained.map: ", r->dropped, r->ndropped);
+	n = append_names(buf, size, n, "; left out (model.pretrained.map): ", r->dropped, r->ndropped);
 	append_names(buf, size, n, "; in the file, but not in the model: ", r->unused, r->nunused);
 	return buf;
 }

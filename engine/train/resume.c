@@ -20,8 +20,8 @@ static void keep_best(struct gt_trainer *t, char *text, size_t size)
 		return;
 	if (*c->best_metric)
 		snprintf(now, sizeof now, "%s (%s)", c->best_metric, mode);
-	snprintf(text, size, "checkpoint.best was %s (%s) and is now %s, so the best checkpoint until now, step %lld, no longer counts as the "
-	         "best%s",
+	snprintf(text, size, "checkpoint.best was %s (%s) and is now %s, so the best checkpoint before, of step %lld, no longer counts as the "
+	         "best checkpoint%s",
 	         at->best_metric, at->best_mode, now, (long long)at->best_step, *c->best_metric ? "; the next evaluation starts a new "
 	         	"comparison" : "");
 	at->has_best = false;
@@ -36,17 +36,17 @@ static void keep_metric_watch(struct gt_ckpt_watch *w, const char *key, const ch
 	if (!*metric)
 		*w = (struct gt_ckpt_watch){0};
 	else if (gt_watch_continue(w, metric))
-		snprintf(text, size, "%s was %s and is now %s, so the values until now no longer count; the next evaluation starts a new "
-		         "comparison", key, before, metric);
+		snprintf(text, size, "%s was %s and is now %s, so the earlier values no longer count; the next evaluation starts a new comparison",
+		         key, before, metric);
 }
 
-/* Returns whether a schedule has a length or a mark that is counted in epochs. */
+/* Returns whether a schedule has a length or position in epochs. */
 static bool is_by_epochs(const struct gt_conf_schedule *s)
 {
 	return s->unit == GT_UNIT_EPOCH && (gt_schedule_rows[s->type].counted || s->t_max > 0 || s->warmup > 0);
 }
 
-/* Returns whether anything of the run depends on the epoch: a schedule with unit = "epoch", or a group that is frozen for some epochs. */
+/* Returns whether the run has a schedule with unit = "epoch", or a group that is frozen for some epochs. */
 static bool has_epoch_schedule(const struct gt_session *s)
 {
 	bool any = is_by_epochs(&s->conf->train.schedule) || s->optim.nphases > 0;
@@ -83,11 +83,11 @@ static void keep_schedule(struct gt_trainer *t, char *text, size_t size)
 		return;
 	int n = snprintf(text, size, "an epoch has %lld optimizer steps now, and had %lld before; ", (long long)now, (long long)before);
 	if (!by_epochs)
-		snprintf(text + n, size - (size_t)n, "schedules with unit = \"epoch\" continue at another epoch, because the run is counted in "
+		snprintf(text + n, size - (size_t)n, "schedules with unit = \"epoch\" continue at a different epoch, because the run is counted in "
 		         "steps (train.steps)");
 	else
-		snprintf(text + n, size - (size_t)n, "the schedules continue at the same epoch, which is step %lld of %lld as they are counted "
-		         "now", (long long)place, (long long)b->steps);
+		snprintf(text + n, size - (size_t)n, "the schedules continue at the same epoch, which is now step %lld of %lld", (long long)place,
+		                           (long long)b->steps);
 }
 
 void gt_resume_state(struct gt_trainer *t, const struct gt_ckpt_meta *from, struct gt_resume_notes *out)

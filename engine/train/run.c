@@ -94,14 +94,14 @@ static enum gt_code warn_of_other_ranks(struct gt_trainer *t, int64_t wrote, str
 	char text[200];
 	if (t->s->conf->reproducible != GT_REPRO_RUN || wrote == t->state.world)
 		return GT_OK;
-	snprintf(text, sizeof text, "reproducible = \"run\": the results differ in the last bits from here on, because this run has %lld "
-	         "rank%s, and %lld wrote the checkpoint",
+	snprintf(text, sizeof text, "reproducible = \"run\": from here on, the results differ in the last bits, because this run has %lld "
+	         "rank%s, but %lld wrote the checkpoint",
 	         (long long)t->state.world, t->state.world == 1 ? "" : "s", (long long)wrote);
 	return write_warning(t, text, err);
 }
 
 /* The function gt_session_spec.sized of a run: prints the warnings before memory is allocated, because a machine with too little memory can
- * end the process. metrics.jsonl is not open yet and does not receive them. */
+ * end the process. The warnings are not in metrics.jsonl, which is not open yet. */
 static enum gt_code report_warnings(void *user, const struct gt_session *s, struct gt_err *err)
 {
 	struct gt_trainer *t = user;
@@ -151,7 +151,7 @@ struct notes {
 };
 
 /* Opens the log files and writes config.cfg. If anything before this fails, the old files are unchanged. A run that goes back to an earlier
- * checkpoint does not replace them before its first commit. */
+ * checkpoint replaces the old files only at its first commit. */
 static enum gt_code open_log_files(const struct job *j, struct gt_trainer *t, struct notes *say, struct gt_err *err)
 {
 	char config[GT_PATH_SIZE];
@@ -276,7 +276,7 @@ static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct
 static void end_trackers(struct gt_trainer *t, bool failed)
 {
 	double wait_s = failed ? TRACKERS_ENDED_S : GT_TRACKER_WAIT_S;
-	struct gt_event ev = {.kind = GT_EV_PHASE, .step = t->state.step, .text = "waiting for the trackers"};
+	struct gt_event ev = {.kind = GT_EV_PHASE, .step = t->state.step, .text = "waiting for experiment trackers"};
 	if (!t->tracker)
 		return;
 	gt_rank_phase(t->team->link, ev.text, wait_s + TRACKERS_ENDED_S);
@@ -297,8 +297,8 @@ static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_e
 	if (o.against && t.s) /* also after an error, because the calls before it were compared */
 		compared = gt_session_write_comparison(t.s, j->dir, code == GT_OK ? err : NULL);
 	code = code == GT_OK ? compared : code;
-	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than a rank is given. If
-	 * ranks are threads, the error of the run may be that of another thread. */
+	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than the launcher allows.
+	 * ranks are threads, another thread may have caused the error of the run. */
 	if (code != GT_OK && code < 128 && err && gt_strategy_of(j->c->parallel.mode)->ranks != GT_RANKS_THREADS)
 		gt_rank_report_error(team->link, code, err->msg);
 	struct gt_err why[2] = {0};
@@ -346,7 +346,7 @@ static enum gt_code run_one_process(struct job *j, const struct gt_ranks *r, str
 	return code;
 }
 
-/* Trains n ranks that are threads. The data is read once for all of them. */
+/* Trains n ranks that are threads. The data is read once for all ranks. */
 static enum gt_code run_threads(struct job *j, int n, struct gt_err *err)
 {
 	struct gt_session_spec spec = session_spec(j->c);
@@ -426,7 +426,7 @@ static enum gt_code run_ranks(struct gt_conf *c, const char *dir, const struct g
 		c->autotune = false;
 	if (!from && o->init && *c->pretrained.file)
 		return gt_conf_refuse(c, "model.pretrained.file", err,
-		                      "expected no file beside --init %.300s, which sets all weights; remove one of them", o->init);
+		                      "expected no file, because --init %.300s sets all weights; remove one of the two", o->init);
 	GT_TRY(gt_ranks_of(c, o, &r, err));
 	if (r.launch) {
 		GT_TRY(check_before_launch(&j, &r, err));
@@ -459,7 +459,7 @@ enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_er
 	return run_or_resume(c, o->out ? o->out : c->checkpoint.dir, NULL, o, err);
 }
 
-/* Completes or removes what a killed run left incomplete in its directory, before a checkpoint is chosen. With several ranks, the launcher
+/* Completes or removes incomplete files of a killed run in its directory, before a checkpoint is chosen. With several ranks, the launcher
  * does this before it starts them, otherwise rank 0 when it opens the directory. */
 static enum gt_code finish_interrupted_commit(const char *dir, const struct gt_run_opts *o, struct gt_err *err)
 {
@@ -499,8 +499,8 @@ static enum gt_code report_complete(const char *dir, const struct gt_conf *c, co
 	         format_grouped(at->epoch, epochs, sizeof epochs), at->epoch == 1 ? "" : "s", format_grouped(at->step, steps, sizeof steps),
 	         by_steps ? "steps" : "epochs", (long long)(by_steps ? at->step : at->epoch));
 	if (!gt_trainer_complete(c, at->step, at->epoch))
-		snprintf(text, sizeof text, "%s was ended by train.early_stop after %s epoch%s, %s steps; to train longer, add "
-		         "-s train.early_stop.patience=N with N above %lld, or -s train.early_stop.metric=\"\"", dir, epochs,
+		snprintf(text, sizeof text, "%s was stopped early (train.early_stop) after %s epoch%s, %s steps; to train longer, add -s "
+		         "train.early_stop.patience=N with N above %lld, or -s train.early_stop.metric=\"\"", dir, epochs,
 		         at->epoch == 1 ? "" : "s", steps, (long long)at->early_stop.bad);
 	enum gt_code code = gt_metrics_write(NULL, &j, &ev, err);
 	if (!code)
@@ -518,8 +518,8 @@ static enum gt_code explain_no_checkpoint(const char *dir, struct gt_err *err)
 	struct stat st;
 	if (gt_path_join(config, dir, "config.cfg", NULL) || lstat(config, &st))
 		return GT_ENOINPUT;
-	return gt_fail(err, GT_ENOINPUT, "%s: there is no checkpoint, because the run ended before it wrote one or they were removed; start it "
-	               "again with `gtrain run CFG --out %s`", dir, dir);
+	return gt_fail(err, GT_ENOINPUT, "%s: there is no checkpoint, because the run ended before its first checkpoint or the checkpoints "
+	               "were removed; start it again with `gtrain run CFG --out %s`", dir, dir);
 }
 
 enum gt_code gt_resume(const char *path, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o,
@@ -534,15 +534,14 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 	if (step >= 0) {
 		if (from && (from[0] < '0' || from[0] > '9' || strtoll(from, NULL, 10) != step))
 			return gt_fail(err, GT_EUSAGE,
-			               "%s is the checkpoint of step %lld, but --from %s names another one: expected the directory of the run, %s",
-			               path,
+			               "%s is the checkpoint of step %lld, but --from %s names a different step: expected the run directory, %s", path,
 			               (long long)step, from, dir);
 		snprintf(named, sizeof named, "%lld", (long long)step);
 		from = named;
 	}
 	GT_TRY(finish_interrupted_commit(dir, o, err));
 	enum gt_code code = gt_ckpt_open(dir, from ? from : "latest", true, o->link ? NULL : on_warning, &warn, &ckpt,
-	                                 err); /* the launcher has printed the warnings already */
+	                                 err); /* the launcher has already printed the warnings */
 	if (code != GT_OK)
 		return code == GT_ENOINPUT && !from ? explain_no_checkpoint(dir, err) : code;
 	/* The text is verified by its digest, and @include is an error in it. */

@@ -59,22 +59,21 @@ static enum gt_code check_rank_options(const struct gt_conf *c, const struct gt_
 	if (o->link)
 		return GT_OK;
 	if (w->world > 1 && (o->nnodes > 1 || (o->nproc > 0 && o->nproc != w->world && o->nproc != w->local_world)))
-		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host, but %s asks for another number; leave the option out",
+		return gt_fail(err, GT_EUSAGE, "%s started %d ranks, %d of them on this host, but %s gives a different number; remove the option",
 		               w->how, w->world,
 		               w->local_world, o->nnodes > 1 ? "--nnodes" : "--nproc");
 	if (w->world > 1 && o->max_restarts)
-		return gt_fail(err, GT_EUSAGE, "--max-restarts: expected ranks that gtrain started (--nproc), but %s started these and must "
+		return gt_fail(err, GT_EUSAGE, "--max-restarts: expected ranks that gtrain started (--nproc), but %s started the ranks and must "
 		               "restart them",
 		               w->how);
 	if (o->nnodes <= 1 && (o->node_rank || o->master_addr || o->master_port))
-		return gt_fail(err, GT_EUSAGE, "%s: expected --nnodes beside it, because there is only one host otherwise",
+		return gt_fail(err, GT_EUSAGE, "%s: expected also --nnodes, because the run has only one host otherwise",
 		               o->master_addr   ? "--master-addr"
 		               : o->master_port ? "--master-port"
 		                                : "--node-rank");
 	if (o->nnodes > 1 && !o->master_addr)
-		return gt_fail(err, GT_EUSAGE, "--nnodes %d: expected --master-addr beside it, an address at which the other hosts reach the host "
-		               "of node 0",
-		               o->nnodes);
+		return gt_fail(err, GT_EUSAGE, "--nnodes %d: expected also --master-addr, the address at which the other hosts reach the host of "
+		               "node 0", o->nnodes);
 	if (o->nnodes > 1 && o->node_rank >= o->nnodes)
 		return gt_fail(err, GT_EUSAGE, "--node-rank %d: expected a number below --nnodes %d", o->node_rank, o->nnodes);
 	return GT_OK;
@@ -99,15 +98,14 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 	if (ranks == GT_RANKS_THREADS)
 		out->threads = count_local_ranks(c, o);
 	if (o->link || out->world.world > 1 || !o->argv)
-		return GT_OK; /* the session reports a mode that this build does not have */
+		return GT_OK; /* the session will report that this build lacks the mode */
 	if (ranks == GT_RANKS_PROCESSES)
 		out->nproc = count_local_ranks(c, o);
 	out->launch = out->nproc > 1 || o->nnodes > 1 || o->max_restarts > 0;
 	if (out->launch && o->nnodes > 1 && !out->token_file)
 		return gt_fail(err, GT_EUSAGE,
-		               "--nnodes %d: expected --token-file beside it, a file of 64 hexadecimal digits that is the same on every host and "
-		               "that no other user can read",
-		               o->nnodes);
+		               "--nnodes %d: expected also --token-file, a file of 64 hexadecimal digits that is the same on every host and that "
+		               "no other user can read", o->nnodes);
 	return GT_OK;
 }
 
@@ -149,15 +147,15 @@ static char *const *next_attempt_args(void *user, const struct gt_launch_end *la
 			return NULL;
 		l->argv[n] = from[n];
 	}
-	if (l->o->time_limit_s > 0) { /* the limit is that of the whole run; passes the remaining time */
+	if (l->o->time_limit_s > 0) { /* the limit applies to the whole run: pass the remaining time */
 		double left = l->o->time_limit_s - (gt_clock() - l->began);
 		if (left <= 1)
 			return NULL;
 		snprintf(l->limit, sizeof l->limit, "--time-limit=%.0fs", left);
 		l->argv[n++] = l->limit;
 	}
-	/* A run that went back to an earlier checkpoint restarts from that one until its first commit, because the newest one belongs to the
-	 * abandoned line. */
+	/* A run that went back to an earlier checkpoint restarts from that checkpoint until its first commit, because the newest checkpoint
+	 * belongs to the abandoned line. */
 	int64_t newest;
 	if (l->step >= 0 && gt_ckpt_newest_serial(l->dir, &newest, NULL) == GT_OK && newest == l->serial) {
 		snprintf(l->from, sizeof l->from, "--from=%lld", (long long)l->step);

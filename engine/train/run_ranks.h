@@ -24,8 +24,8 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, const char *dir, const struct gt_ckpt *from,
                              const struct gt_run_opts *o, struct gt_err *err);
 
-/* Changes a config so that one rank can use its model, whatever parallel mode trained the model. Settings that divide the training's ranks,
- * such as parallel.replicas and parallel.cuts, would be refused otherwise. */
+/* Changes a config so that one rank can use its model, for any parallel mode of the training. Otherwise settings for several ranks, such as
+ * parallel.replicas and parallel.cuts, would be refused. */
 void gt_ranks_use_one(struct gt_conf *c);
 
 /* Returns the device of a rank for the config's device `word`. With several ranks on a host, "cuda" and "auto" become "cuda:N", where N is

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The state of a save. A tensor's key combines the indices of its parameter and of its state. Rank 0 writes. If a tensor has parts on
- * several ranks, rank 0 sends its key to all, and all ranks take part in gathering it. */
+ * several ranks, rank 0 sends its key to all ranks, which gather the tensor together. */
 struct saving {
 	struct gt_session *s;
 	void *buf; /* memory for one tensor */
@@ -61,7 +61,7 @@ static enum gt_code read_tensor(void *user, int key, const void **data, struct g
 	return GT_OK;
 }
 
-/* The other ranks gather tensors until rank 0 has finished. */
+/* On other ranks than 0: takes part in gathering tensors until rank 0 has finished. */
 static enum gt_code serve_gathers(struct saving *v, struct gt_err *err)
 {
 	for (;;) {
@@ -85,7 +85,7 @@ static struct gt_ckpt_tensor describe_tensor(struct saving *v, int i, int state,
 	return t;
 }
 
-#define TRAINED "trained." /* with a moving average: beginning of the names of the parameters themselves in optimizer.safetensors */
+#define TRAINED "trained." /* with a moving average: prefix of the trained parameters' names in optimizer.safetensors */
 
 static enum gt_code trained_tensor(struct saving *v, int i, struct gt_arena *names, struct gt_ckpt_tensor *out, struct gt_err *err)
 {
@@ -140,12 +140,12 @@ enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct
 	int64_t done = DONE;
 	enum gt_code code = s->at.rank ? serve_gathers(&v, err) : write_checkpoint(&v, dir, meta, path, size, err);
 	free(v.buf);
-	if (code == GT_OK && s->at.rank == 0) /* after a failure this rank ends, and with it the others */
+	if (code == GT_OK && s->at.rank == 0) /* after a failure this rank ends, and then all ranks end */
 		code = broadcast_key(&v, &done, err);
 	return code;
 }
 
-/* Takes the facts about the training data from the checkpoint, after a check that the session's data has the same. */
+/* Takes the facts about the training data from the checkpoint, after a check that the session's data agrees. */
 static enum gt_code load_facts(struct gt_session *s, const struct gt_ckpt *c, struct gt_err *err)
 {
 	struct gt_data_facts facts;
@@ -263,8 +263,8 @@ enum gt_code gt_state_same_tensors(const char *path, const struct gt_st_tensor *
 {
 	if (gt_tdesc_equal(&a->desc, &b->desc) && !memcmp(a->data, b->data, gt_tdesc_bytes(&a->desc)))
 		return GT_OK;
-	return gt_fail(err, GT_EDATA, "%s: expected equal tensors %s and %s, which are one weight of this model (tie), got different ones; "
-	               "remove one of them from the file", path, a->name, b->name);
+	return gt_fail(err, GT_EDATA, "%s: expected equal tensors %s and %s, which are one weight of this model (tie), got different tensors; "
+	               "remove one of the two from the file", path, a->name, b->name);
 }
 
 /* Finds the tensor of parameter p, by its name or the names of layers tied to it, and counts the file's tensors with these names. */

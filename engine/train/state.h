@@ -12,27 +12,27 @@
 enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct gt_ckpt_meta *meta, char *path, size_t size,
                            struct gt_err *err);
 
-/* Checks that each parameter of the session has the optimizer that it had in the run that wrote the checkpoint, or one that continues from
- * the same state (adam, adamw). A parameter that is frozen from now on needs none. GT_ECONFIG: it has another one; err names both. */
+/* Checks that each parameter of the session has the same optimizer as in the checkpoint, or an optimizer with the same state (adam, adamw).
+ * A parameter that is frozen from now on needs no optimizer. GT_ECONFIG: the optimizers differ; err names both. */
 enum gt_code gt_state_check_optimizers(const struct gt_session *s, const struct gt_ckpt *from, struct gt_err *err);
 
 /* Loads parameters and buffers from a checkpoint into the session and, with optim, the optimizer states. GT_ECONFIG: with optim, see
  * gt_state_check_optimizers. GT_EDATA: the data of the session
- * has other classes than the checkpoint; the names of the classes are those of the checkpoint from then on. */
+ * has other classes than the checkpoint; from then on, the class names of the checkpoint are used. */
 enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err);
 
 /* Returns the bytes of a checkpoint of the session, rounded up. */
 int64_t gt_state_bytes(const struct gt_session *s);
 /* Compares a checkpoint's size with the free space for dir, which need not exist yet. GT_EIO: no checkpoint fits. text: a warning if one
- * fits, but not all that the run will keep; else "". A resumed run has most of them on disk already, so it gets no warning. */
+ * fits, but not all that the run will keep; else "". A resumed run gets no warning, because most of its checkpoints are already on disk. */
 enum gt_code gt_state_check_space(const struct gt_session *s, const char *dir, bool resumes, char *text, size_t size, struct gt_err *err);
 
 /* Loads weights from a safetensors file. It must contain exactly the session's tensors, by name and shape, and every value must be finite.
- * A tied weight (gt_param.tied) has the name of any of its layers, or several of them and equal values.
- * f16, bf16 and f64 values are converted to f32; *converted is their dtype, or GT_F32 if no value was converted. */
+ * A tied weight (gt_param.tied) has the name of one of its layers, or occurs under several of these names with equal values. f16, bf16 and
+ * f64 values are converted to f32; *converted is their dtype, or GT_F32 if no value was converted. */
 enum gt_code gt_state_import(struct gt_session *s, const char *path, enum gt_dtype *converted, struct gt_err *err);
-/* Copies one tensor t of such a file into parameter or buffer i. *converted changes only if its values are converted. The caller calls
- * gt_session_cast_weights at the end. */
+/* Copies one tensor t of such a file into parameter or buffer i. *converted changes only if values of this tensor are converted. The caller
+ * calls gt_session_cast_weights at the end. */
 enum gt_code gt_state_import_tensor(struct gt_session *s, const char *path, int i, const struct gt_st_tensor *t, enum gt_dtype *converted,
                                     struct gt_err *err);
 /* Checks that two tensors of the file `path` are equal, because the model has one weight for both. GT_EDATA: they differ. */

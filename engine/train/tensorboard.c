@@ -37,7 +37,7 @@ static uint32_t masked_crc(const void *data, size_t n)
 /* A protobuf message that is being assembled. */
 struct msg {
 	size_t n;
-	bool full; /* something did not fit */
+	bool full; /* the message was longer than its buffer */
 	uint8_t b[16384];
 };
 
@@ -199,7 +199,7 @@ enum gt_code gt_tensorboard_hparams(struct gt_tensorboard *t, const struct gt_co
 	put_hparams_value(&summary, "_hparams_/session_start_info", SESSION_START, &info);
 	put_message(&m, 5, &summary);
 	if (m.full)
-		return gt_fail(err, GT_EINTERNAL, "the event of the hyper-parameters is larger than %zu bytes", sizeof m.b);
+		return gt_fail(err, GT_EINTERNAL, "the TensorBoard event with the hyper-parameters is larger than %zu bytes", sizeof m.b);
 	write_record(t, &m);
 	return GT_OK;
 }
@@ -255,7 +255,7 @@ void gt_tensorboard_histogram(struct gt_tensorboard *t, const char *tag, int64_t
 	write_record(t, &m);
 }
 
-/* Creates the file under a name that no other file has: in containers, two sessions may have the same pid within one second. */
+/* Creates the file under a unique name: in containers, two sessions may have the same pid within one second. */
 static enum gt_code create_file(struct gt_tensorboard *t, const char *dir, int64_t next, struct gt_err *err)
 {
 	char host[64] = "host", name[160], path[GT_PATH_SIZE], final[GT_PATH_SIZE];
@@ -273,7 +273,7 @@ static enum gt_code create_file(struct gt_tensorboard *t, const char *dir, int64
 		else
 			gt_fail(err, code, "%s: the file exists already", final);
 		if (code && lstat(path, &st) && lstat(final, &st))
-			break; /* the file cannot be created, and not because the name exists */
+			break; /* creating the file failed for another reason than an existing name */
 	}
 	return code;
 }

@@ -26,7 +26,7 @@ enum gt_code gt_tensorboard_hparams(struct gt_tensorboard *t, const struct gt_co
 void gt_tensorboard_write(struct gt_tensorboard *t, const struct gt_event *ev);
 
 #define GT_HISTOGRAM_BUCKETS 30
-/* Numbers of values in buckets of equal width from min to max (tensorflow/core/framework/summary.proto, HistogramProto). */
+/* Counts of values in buckets of equal width from min to max (tensorflow/core/framework/summary.proto, HistogramProto). */
 struct gt_histogram {
 	double min, max, sum, sum_squares;
 	int64_t n, count[GT_HISTOGRAM_BUCKETS];

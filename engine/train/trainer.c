@@ -1,4 +1,4 @@
-/* The training loop. The way of one optimizer step, with the function to read next in each line:
+/* The training loop. The course of one optimizer step, with the function to read next in each line:
  *
  *     gt_trainer_run()          queues steps while the device works, collects them in order, and evaluates and saves between them
  *     queue_next_window()       how many steps are queued at once, and their program:  gt_session_next_prog(), session/session_programs.c
@@ -97,7 +97,7 @@ static enum gt_code next_window(const struct gt_trainer *t, const struct gt_prog
 	                            err);
 }
 
-/* Returns whether the best checkpoint is selected by scores of the training steps of an epoch. */
+/* Returns whether scores of an epoch's training steps select the best checkpoint. */
 static bool is_best_by_training(const struct gt_conf *c)
 {
 	return !strncmp(c->checkpoint.best_metric, "train/", 6);
@@ -112,10 +112,10 @@ static enum gt_code queue_next_window(struct gt_trainer *t, struct gt_err *err)
 	int64_t want, epoch = t->queued_position.epoch;
 	struct gt_step_args *step_args;
 	GT_TRY(next_window(t, &p, &want, err));
-	if (!p->n) /* the session has no program for these steps: see gt_session_open */
+	if (!p->n) /* the session has no program for these steps (gt_session_open) */
 		return gt_conf_refuse(c, "train.steps", err,
-		                      "expected the data.batch of the checkpoint in a run that ends before the short last batch of its first "
-		                      "epoch, got another one");
+		                      "expected the data.batch of the checkpoint, because the run ends before the short last batch of its first "
+		                      "epoch, got a different value");
 	int n = gt_exec_window_size(&s->exec, p, want), all = n * p->nmicro;
 	GT_TRY(gt_exec_step_args(&s->exec, &step_args, err));
 	for (int i = 0; i < n; i++) {
@@ -165,8 +165,7 @@ static enum gt_code fail_diverged(struct gt_trainer *t, const struct gt_window *
 	GT_TRY(gt_loader_start(s->prog.loader, t->state.epoch, t->state.cursor, err));
 	enum gt_code code = gt_exec_diagnose(&s->exec, p, s->prog.loader, own, t->state.step + 1, err);
 	if (gt_session_scales_loss(s))
-		gt_fail_prefix(err, "%d steps in a row overflowed in fp16, the last one with the loss scale %g",
-		               GT_SKIPS, t->state.loss_scale);
+		gt_fail_prefix(err, "%d steps in a row overflowed in fp16, the last step with the loss scale %g", GT_SKIPS, t->state.loss_scale);
 	return code;
 }
 
@@ -221,13 +220,13 @@ static void add_sums(struct gt_metrics *to, const struct gt_metrics *m, int64_t 
 	to->count += count;
 }
 
-/* Reports an epoch after its last step. GT_EDATA: no sample of it counted, so nothing was trained. */
+/* Reports an epoch after its last step. GT_EDATA: all samples of the epoch were ignored, so nothing was trained. */
 static enum gt_code report_epoch(struct gt_trainer *t, struct gt_err *err)
 {
 	double now = gt_clock();
 	if (t->epoch_steps && !(t->state.epoch_sums.weight > 0))
-		return gt_fail(err, GT_EDATA, "epoch %lld: none of its %lld samples could be trained on: they cannot be read (`gtrain check CFG "
-		               "--data --verify` lists them), or have no label that counts", (long long)last_epoch(t),
+		return gt_fail(err, GT_EDATA, "epoch %lld: none of its %lld samples could be used for training: they cannot be read (`gtrain check "
+		               "CFG --data --verify` lists them), or have only ignored labels", (long long)last_epoch(t),
 		               (long long)t->s->batch.samples);
 	t->epoch_steps = 0;
 	struct gt_event ev = {.kind = GT_EV_EPOCH, .scores = gt_session_scores(t->s, &t->state.epoch_sums), .samples_per_s = t->samples_per_s};
@@ -346,7 +345,7 @@ static void on_eval_progress(void *user, double share)
 	report_phase(e->t, "evaluating", e->split, share);
 }
 
-/* Checks that all weights are finite before they are evaluated or saved. The loss alone does not show it, because a relu can hide a NaN. */
+/* Checks that all weights are finite before they are evaluated or saved. The loss alone cannot prove it, because a relu can hide a NaN. */
 static enum gt_code check_finite(struct gt_trainer *t, struct gt_err *err)
 {
 	if (t->finite_step == t->state.step)
@@ -356,8 +355,8 @@ static enum gt_code check_finite(struct gt_trainer *t, struct gt_err *err)
 	return GT_OK;
 }
 
-/* due: train.eval_every_* asks for this evaluation. Otherwise the evaluation runs only because the run ends early, and does not count for
- * train.early_stop and the schedule plateau, so that a resume continues as if the run had not ended. */
+/* due: train.eval_every_* asks for this evaluation. Otherwise the evaluation runs only because the run ends early, and train.early_stop and
+ * the schedule plateau ignore it, so that a resume continues as if the run had not ended. */
 static enum gt_code evaluate_splits(struct gt_trainer *t, bool due, bool *best, struct gt_err *err)
 {
 	for (int i = GT_VALID; i < GT_SPLITS; i++) {
@@ -466,7 +465,7 @@ static bool is_save_due(const struct gt_trainer *t, bool boundary, bool advanced
 static enum gt_code report_end(struct gt_trainer *t, const char *status, struct gt_err *err)
 {
 	double session_s = gt_clock_since(t->start);
-	/* If the last step has a checkpoint, reports the training time in it, because the next session continues from that time. */
+	/* If the last step has a checkpoint, reports the training time in it, because a resumed session continues from that time. */
 	double seconds = t->saved_step == t->state.step ? t->saved_seconds : t->state.seconds + session_s;
 	struct gt_run_result r = {.seconds = seconds,
 	                          .peak_acc = t->state.peak_acc,

@@ -26,7 +26,7 @@ struct gt_trainer {
 	struct gt_json json;
 	struct gt_ckpt_meta state;        /* state of the training, as a checkpoint contains it */
 	struct gt_run_position queued_position; /* position after all steps that are queued on the device */
-	struct gt_scores scores[GT_SPLITS]; /* train: scores of the last complete epoch; others: of the last evaluation */
+	struct gt_scores scores[GT_SPLITS]; /* train: scores of the last complete epoch; other splits: of the last evaluation */
 	double epoch_start;               /* time at which this session began the epoch */
 	int64_t shift;                    /* gt_ckpt_meta.schedule_step - step; constant in a session */
 	bool due;                         /* an evaluation, a checkpoint or the end of the run follows the steps that are queued */

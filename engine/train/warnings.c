@@ -53,7 +53,7 @@ static enum gt_code warn_no_directory(const struct list *l)
 		return GT_OK;
 	return add_warning(
 	    l, "checkpoint.dir",
-	    "no directory is set, so the trained weights are discarded at the end; write checkpoint = { dir = \"runs/%.60s\"; }; or use -o "
+	    "no directory is set, so the trained weights are lost at the end; write checkpoint = { dir = \"runs/%.60s\"; }; or use -o "
 	    "runs/%.60s",
 	    l->c->name, l->c->name);
 }
@@ -74,7 +74,7 @@ static enum gt_code warn_above_one(const struct list *l, const char *key, const 
 {
 	for (int i = 0; i < f->n; i++)
 		if (fabs(f->v[i]) > 1)
-			return add_warning(l, key, "expected numbers for pixels in 0..1, because pixels are divided by 255 first, got %g; write %.4g",
+			return add_warning(l, key, "expected a value for pixels in 0..1, because pixels are divided by 255 first, got %g; write %.4g",
 			                   f->v[i], f->v[i] / 255);
 	return GT_OK;
 }
@@ -102,7 +102,7 @@ static enum gt_code warn_last_layer(const struct list *l)
 		        "write train.loss = \"cross_entropy\"",
 		        loss, type);
 	else
-		gt_fail(&e, GT_OK, "%s before train.loss = \"%s\", which applies it itself; remove this layer%s", type, loss,
+		gt_fail(&e, GT_OK, "%s before train.loss = \"%s\", but this loss already includes it; remove this layer%s", type, loss,
 		        log_soft ? ", or write train.loss = \"nll\"" : "");
 	gt_conf_at_layer(l->c, m->nlayers - 1, &e);
 	return gt_problems_add(l->out, &e) == GT_OK ? GT_OK : gt_fail_memory(l->err, 0);
@@ -110,7 +110,7 @@ static enum gt_code warn_last_layer(const struct list *l)
 
 /* The columns of a table that the model does not read. */
 struct unread {
-	char columns[400], inputs[128]; /* their names, and the inputs that a model needs to read them */
+	char columns[400], inputs[128]; /* names of the columns, and of the inputs that a model needs to read them */
 	int n;
 };
 
@@ -178,10 +178,10 @@ static enum gt_code warn_ended_schedule(const struct list *l)
 	                   length, epochs ? "epoch" : "step", length == 1 ? "" : "s", (double)b->steps - ceil(end), (long long)b->steps, rate);
 }
 
-#define TRIAL 10 /* a run with train.steps below this is a trial, such as a smoke test, and no training */
+#define TRIAL 10 /* a run with fewer train.steps is a trial, such as a smoke test */
 
-/* Warns of a schedule that the run leaves before its end, for example with train.epochs = 3 and t_max = 60: the learning rate is then
- * still high, or has never risen. path: the schedule. lr: the rate of its optimizer. */
+/* Warns of a schedule that is longer than the run, for example t_max = 60 with train.epochs = 3: the learning rate then ends too high, or
+ * never rises. path: the schedule. lr: the rate of its optimizer. */
 static enum gt_code warn_cut_schedule(const struct list *l, const char *path, const struct gt_conf_schedule *s, double lr)
 {
 	const struct gt_conf_train *t = &l->c->train;
@@ -244,14 +244,14 @@ static enum gt_code warn_whole_tables(const struct list *l)
 		if (rows > 4 * named && updates_rows(&l->c->train, w))
 			return add_warning(
 			    l, "parallel.mode",
-			    "at each step, %d ranks add up the gradient of all %lld rows of %s, of which a batch names at most %lld; one rank "
-			    "updates only these rows, and is probably faster; write parallel.mode = \"single\"",
+			    "at each step, %d ranks add up the gradient of all %lld rows of %s, of which a batch uses at most %lld; one rank updates "
+			    "only the used rows, and is probably faster; write parallel.mode = \"single\"",
 			    s->at.ndata, (long long)rows, w->name, (long long)named);
 	}
 	return GT_OK;
 }
 
-/* Returns the number of processors that this process may use; with several ranks, which may divide them, those of the machine. */
+/* Returns the number of processors that this process may use; with several ranks, which may divide processors, the machine's number. */
 static int num_processors(int world)
 {
 	cpu_set_t set;
@@ -270,9 +270,8 @@ static enum gt_code warn_too_many_threads(const struct list *l)
 		return GT_OK;
 	if (!n)
 		return add_warning(l, "threads",
-		                   "expected a number from 1 to %d in the variable OMP_NUM_THREADS, got \"%.40s\", which is not followed; "
-		                   "unset it",
-		                   GT_MAX_THREADS, variable);
+		                   "expected a number from 1 to %d in the variable OMP_NUM_THREADS, got \"%.40s\", which is ignored; unset the "
+		                   "variable", GT_MAX_THREADS, variable);
 	snprintf(source, sizeof source, "%s%s%.40s", l->c->threads > 0 ? "" : "OMP_NUM_THREADS", l->c->threads > 0 ? "" : "=",
 	         l->c->threads > 0 ? "threads" : variable);
 	if (n <= have || have < 1)
@@ -327,7 +326,7 @@ static enum gt_code warn_low_memory(const struct list *l)
 	                    : "use a smaller model, or divide it over ranks with parallel.mode = \"zero\" or \"pipe\"");
 }
 
-/* The condition is that of open_exec in session_open.c. */
+/* The condition is the same as in open_exec of session_open.c. */
 static enum gt_code warn_no_graphs_in_dp(const struct list *l)
 {
 	const struct gt_session *s = l->s;
@@ -335,15 +334,15 @@ static enum gt_code warn_no_graphs_in_dp(const struct list *l)
 	    l->c->parallel.host_staged)
 		return GT_OK;
 	return add_warning(l, "parallel.mode",
-	                   "dp runs on several GPUs without CUDA graphs, because those of several GPUs in one process can wait "
-	                   "for each other for ever; use parallel.mode = \"ddp\", or set cuda_graphs = false");
+	                   "dp runs on several GPUs without CUDA graphs, because CUDA graphs of several GPUs in one process can deadlock; use "
+	                   "parallel.mode = \"ddp\", or set cuda_graphs = false");
 }
 
 /* Names folders of the training split that are no classes because they have no files. */
 static enum gt_code warn_left_out(const struct list *l)
 {
 	const struct gt_dataset *d = &l->s->data.files->set[GT_TRAIN];
-	return !*d->left_out ? GT_OK : add_warning(l, "data.root", "these folders of the training split have no %s and are no classes: %s",
+	return !*d->left_out ? GT_OK : add_warning(l, "data.root", "these folders of the training split have no %s and are not classes: %s",
 	                                           d->encoded ? "images" : "texts", d->left_out);
 }
 
@@ -403,7 +402,7 @@ enum gt_code gt_run_new_dir(const struct gt_conf *c, const char *out, int nnodes
 	struct stat st;
 	GT_TRY(gt_team_world(NULL, &w, err));
 	if (nnodes > 1 || w.world > 1)
-		return gt_fail(err, GT_EUSAGE, "--new: expected one process that chooses the directory, got %s; write --out DIR",
+		return gt_fail(err, GT_EUSAGE, "--new: expected a single process, which chooses the directory, got %s; write --out DIR",
 		               nnodes > 1 ? "several hosts" : "ranks that another program started");
 	if (!*base)
 		return gt_fail(err, GT_EUSAGE, "--new: expected a directory in checkpoint.dir or --out, got none");
@@ -429,10 +428,10 @@ enum gt_code gt_check_logs(const struct gt_conf *c, const char *dir, struct gt_e
 {
 	if (!*dir && c->log.tensorboard)
 		return gt_conf_refuse(c, "log.tensorboard", err,
-		                      "expected false without checkpoint.dir, in which its files would be, got true; write a checkpoint.dir");
+		                      "expected false without checkpoint.dir, which would contain its files, got true; write a checkpoint.dir");
 	if (!*dir && *c->log.mlflow.uri)
-		return gt_conf_refuse(c, "log.mlflow.uri", err, "expected \"\" without checkpoint.dir, because the run is sent from its files "
-		                      "there; write a checkpoint.dir");
+		return gt_conf_refuse(c, "log.mlflow.uri", err, "expected \"\" without checkpoint.dir, because MLflow gets the run from the files "
+		                      "in this directory; write a checkpoint.dir");
 	if (!*c->log.mlflow.uri || gt_plugin_installed("mlflow"))
 		return GT_OK;
 	gt_conf_refuse(c, "log.mlflow.uri", err, "the plugin mlflow.so, which sends runs to MLflow, is not installed");

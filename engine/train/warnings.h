@@ -6,15 +6,15 @@
 #include "session/session.h"
 
 /* Adds the warnings about the config and the planned session to out. Each names file, line, key and remedy. dir: directory of the
- * checkpoints; "": the run has none; NULL: a run that resumes has one, so it is not checked. */
+ * checkpoints; "": the run has no directory; NULL: do not check it (a resumed run). */
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err);
 
 /* Adds the texts and rows that were left out because they cannot be read. */
 enum gt_code gt_warn_skipped(const struct gt_session *s, struct gt_problems *out, struct gt_err *err);
 
-/* Adds to out the reasons for which a run on this machine would fail: the directory, the device and its precisions, the data. Each has the
- * exit code of that run. device: replaces the config's device unless it is NULL. data_note: the reason why the data is missing; NULL: the
- * data exists. *info receives the device; its id is empty if it cannot be opened. Creates and changes no files. */
+/* Adds to out the reasons for which a run on this machine would fail: the directory, the device and its precisions, the data. Each reason
+ * has the exit code of such a run. device: replaces the config's device unless it is NULL. data_note: the reason why the data is missing;
+ * NULL: the data exists. *info receives the device; its id is empty if it cannot be opened. Creates and changes no files. */
 enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char *data_note, struct gt_devinfo *info,
                               struct gt_problems *out, struct gt_err *err);
 

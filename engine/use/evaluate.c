@@ -1,4 +1,4 @@
-/* gt_eval: the scores of a checkpoint on a split, and the report by class. */
+/* gt_eval: measures the scores of a checkpoint on a split, and makes the report by class. */
 #include "base/clock.h"
 #include "gtrain.h"
 #include "ir/op.h"
@@ -21,12 +21,12 @@ struct job {
 	const struct gt_run_opts *opts;
 	bool report;
 	const char *data;              /* a file or folder to evaluate in place of a split; NULL: a split */
-	bool moved;                    /* -s selects other data than the run's */
+	bool moved;                    /* -s selects data other than the data of the run */
 	struct gt_sample_table *table; /* rank 0, with opts->predictions */
 	struct gt_report_tally tally;  /* rank 0, with report, if targets are labels */
-	struct gt_value_tally *values; /* the same, if targets are columns of numbers; opened for the first outputs */
+	struct gt_value_tally *values; /* rank 0, with report, if targets are numeric; opened at the first outputs */
 	struct gt_mistakes mistakes;   /* rank 0, with report and opts->mistakes */
-	bool numbers;                  /* rank 0: targets are numbers */
+	bool numbers;                  /* rank 0: targets are numeric */
 	enum gt_split split;           /* rank 0: the split that is evaluated */
 	struct gt_eval_result *result; /* result of rank 0 */
 };
@@ -50,14 +50,14 @@ static enum gt_code add_outputs(void *user, const struct gt_output_rows *rows, s
 	return gt_report_tally_add(&j->tally, rows, err);
 }
 
-/* gt_session.watch: an evaluation that advances is not a hang. */
+/* gt_session.watch: reports progress to the launcher, so that a long evaluation is not treated as a hang. */
 static void report_progress(void *user, double share)
 {
 	(void)share;
 	gt_rank_phase(user, "evaluating", 0);
 }
 
-/* A report of labels needs a loss that compares them with the largest output. */
+/* Rejects a report by class if the loss does not predict the class with the largest output. */
 static enum gt_code check_report(const struct job *j, const struct gt_session *s, struct gt_err *err)
 {
 	if (j->report && !s->loss.dense && gt_loss_row(s->loss.op->code)->output == GT_OUTPUT_LABELS)
@@ -88,7 +88,7 @@ static enum gt_code make_report(struct job *j, const struct gt_session *s, struc
 	return GT_OK;
 }
 
-/* Returns the number of outputs of the model, or of classes of the data if another stage of a pipeline has the outputs. */
+/* Returns the number of outputs of the model or, if another stage of a pipeline has the outputs, the number of classes of the data. */
 static int64_t count_classes(const struct gt_session *s, enum gt_split split)
 {
 	for (int i = 0; i < s->prog.nplans; i++) {
@@ -108,7 +108,7 @@ static enum gt_code add_mistakes(const struct job *j, const struct gt_session *s
 	return gt_sample_contents(s, j->split, &j->mistakes, r->arena, &r->mistake, err);
 }
 
-/* Makes the result, on rank 0. */
+/* Makes the result on rank 0. */
 static enum gt_code make_result(struct job *j, const struct gt_session *s, const struct gt_scores *scores, double seconds,
                                 struct gt_err *err)
 {
@@ -141,7 +141,7 @@ static void emit_warning(const struct job *j, const char *text)
 		j->opts->observe(j->opts->user, &ev);
 }
 
-/* Warns of a text or a row that was left out. */
+/* Prints a warning about a skipped text or row. */
 static void warn_of_skipped(void *user, const char *why)
 {
 	char text[1200];
@@ -149,7 +149,7 @@ static void warn_of_skipped(void *user, const char *why)
 	emit_warning(user, text);
 }
 
-/* Warns of samples that differ from the run's samples, and of a split that is a part of the data. */
+/* Prints warnings about samples that differ from the samples of the run, and about a split that is a part of the data. */
 static void warn_of_data_changes(const struct job *j, const struct gt_session *s)
 {
 	const struct gt_session_files *f = s->data.files;
@@ -207,7 +207,7 @@ static enum gt_code evaluate_split(void *user, struct gt_session *s, struct gt_e
 	s->watch = report_progress;
 	s->watch_user = s->exec.link;
 	GT_TRY(gt_measured_eval_also(s, (enum gt_split)split, j->report || j->opts->predictions ? add_outputs : NULL, j, &scores, err));
-	if (s->at.rank == 0 && j->table) /* ranks that are threads share the job */
+	if (s->at.rank == 0 && j->table) /* only rank 0, because ranks that are threads share the job */
 		GT_TRY(gt_sample_table_finish(j->table, err));
 	GT_TRY(gt_session_skipped(s, warn_of_skipped, detail_of_skipped, j, err));
 	if (s->at.rank == 0)

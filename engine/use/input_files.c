@@ -61,7 +61,7 @@ static enum gt_code append_bad_folder(struct walk *w, enum gt_code code, const c
 	return append_input(w->in, w->path, &e, err);
 }
 
-/* Marks an open folder as read; *first is false if it already was. */
+/* Marks an open folder as read; sets *first to false if it was read before. */
 static enum gt_code mark_folder_read(struct walk *w, int fd, bool *first, struct gt_err *err)
 {
 	struct stat st;
@@ -102,7 +102,7 @@ static enum gt_code walk_entry(struct walk *w, size_t len, const char *name, str
 	return gt_folder_wants(w->in->kind, name) ? append_input(w->in, w->path, NULL, err) : GT_OK;
 }
 
-/* Adds all files of the kind below the folder w->path, which has the same value on return. */
+/* Adds all files of the kind in the folder w->path and its subfolders. w->path is unchanged on return. */
 static enum gt_code walk_folder(struct walk *w, struct gt_err *err)
 {
 	struct dirent **list = NULL;
@@ -186,7 +186,7 @@ static enum gt_code add_archive(struct gt_inputs *in, const char *path, struct g
 	return add_members(in, s, err);
 }
 
-/* Adds a file or a folder. *there becomes true if path exists. */
+/* Adds a file or a folder. Sets *there to true if path exists. */
 static enum gt_code add_path(struct gt_inputs *in, const char *path, bool *there, struct gt_err *err)
 {
 	struct stat st;
@@ -201,7 +201,7 @@ static enum gt_code add_path(struct gt_inputs *in, const char *path, bool *there
 
 /* ---- lists ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the remedy if the user passed a file as a list of paths that is no such list. */
+/* Returns the remedy if the user passed a file that is not a list of paths as a list. */
 static const char *suggest_remedy(const struct gt_inputs *in, FILE *f)
 {
 	if (f != stdin)
@@ -210,7 +210,7 @@ static const char *suggest_remedy(const struct gt_inputs *in, FILE *f)
 	                                     : "to read rows or texts from standard input, write - without @ or --list";
 }
 
-/* No line names a file, so this is likely no list but a table or a text. One error is clearer than an error for each line. */
+/* Fails if no line names a file: the input is then probably a table or a text. One error is clearer than an error for each line. */
 static enum gt_code fail_not_list(const struct gt_inputs *in, FILE *f, const char *name, const char *first, int64_t lines,
                                   struct gt_err *err)
 {
@@ -253,7 +253,7 @@ static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, s
 	return code;
 }
 
-/* Standard input can be read once. */
+/* Marks standard input as used; fails if it is already used. */
 static enum gt_code take_stdin(struct gt_inputs *in, struct gt_err *err)
 {
 	if (in->stdin_read)

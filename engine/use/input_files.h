@@ -1,4 +1,4 @@
-/* The files that `gtrain predict` classifies, from its operands.
+/* Makes the list of the files that `gtrain predict` classifies, from its operands.
  *
  *     struct gt_inputs in = {.arena = a, .kind = &gt_folder_images};
  *     gt_inputs_add(&in, "shoe.png", err);         a file, a folder, "@LIST", or "-": standard input
@@ -7,13 +7,13 @@
  *     ... in.v[0 ... in.n - 1] ...
  *     gt_inputs_free(&in);
  *
- * From standard input, "-" reads the rows of a table, or a text on each line, or, for a model of images, a list as "@-" does. The rows
- * are copied to memory, because the file of a table is read more than once.
+ * From standard input, "-" reads the rows of a table, or a text on each line, or, for a model of images, a list as "@-" does. The rows are
+ * copied to memory, because the file of a table is read more than once.
  *
- * An archive of images or texts (.tar, .zip, …) stands for its members of the kind, sorted by their paths, with names as "x.zip: a.png".
+ * An archive of images or texts (.tar, .zip, …) means its members of the kind, sorted by their paths, with names such as "x.zip: a.png".
  *
- * A folder stands for all files of the kind below it, such as images, sorted by their paths as bytes. Hidden files and folders are left
- * out. Symbolic links are followed; each folder is read once, so that loops of links end. */
+ * A folder means all files of the kind, such as images, in it and its subfolders, sorted by their paths as bytes. Hidden files and folders
+ * are skipped. Symbolic links are followed; each folder is read once, so that loops of links end. */
 #ifndef GT_USE_INPUT_FILES_H
 #define GT_USE_INPUT_FILES_H
 
@@ -35,18 +35,18 @@ struct gt_input {
 
 struct gt_inputs {
 	struct gt_arena *arena; /* memory of the paths; not owned */
-	const struct gt_folder_kind *kind; /* the files in folders that are inputs */
+	const struct gt_folder_kind *kind; /* the kind of files that are inputs */
 	struct gt_input *v;
 	int64_t n, cap;
 	struct gt_source **source; /* [nsources] the archives */
 	int64_t nsources, source_cap;
 	int copy;                  /* copied: open file with the copy of standard input */
-	bool copied, stdin_read;   /* standard input was copied; an input or a list reads it */
+	bool copied, stdin_read;   /* standard input was copied; standard input is used by an input or a list */
 };
 
-/* An operand or a line that is no usable file becomes an entry with an error, or an error when the file is read. Errors of these functions
- * concern a list: GT_ENOINPUT if it cannot be opened, is empty, or names no file that exists; GT_EDATA if it has a NUL byte or a path that
- * is too long. */
+/* An operand or a line that is not a usable file becomes an entry with an error, or gives an error when the file is read. These functions
+ * fail only because of a list: GT_ENOINPUT if it cannot be opened, is empty, or names no file that exists; GT_EDATA if it has a NUL byte or
+ * a path that is too long. */
 enum gt_code gt_inputs_add(struct gt_inputs *in, const char *operand, struct gt_err *err);
 enum gt_code gt_inputs_add_list(struct gt_inputs *in, const char *list, struct gt_err *err);
 enum gt_code gt_inputs_add_text(struct gt_inputs *in, const char *text, struct gt_err *err);

@@ -1,4 +1,4 @@
-/* gt_inspect and gt_export of gtrain_use.h: shows the contents of a checkpoint, and writes its weights to a file. */
+/* gt_inspect and gt_export of gtrain_use.h: show the contents of a checkpoint, and write its weights to a file. */
 #include "base/arena.h"
 #include "base/fileio.h"
 #include "base/json.h"
@@ -29,7 +29,7 @@ static void write_best(struct gt_json *j, const struct gt_ckpt_meta *m)
 	gt_json_end(j);
 }
 
-/* classes: the names that the data has given, by label */
+/* classes: names of the classes from the data, by label */
 static enum gt_code write_checkpoint(const struct gt_ckpt *c, bool verified, struct gt_arena *a, struct gt_json *j, struct gt_err *err)
 {
 	const struct gt_ckpt_meta *m = gt_ckpt_meta(c);
@@ -84,7 +84,7 @@ static enum gt_code copy_model(const struct gt_ckpt *c, const char *path, struct
 	struct stat st;
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file", path);
-	/* an export is meant for other users too, so the umask decides its mode */
+	/* other users may read an export, so the umask determines its mode */
 	GT_TRY(gt_file_create_temporary(tmp, path, 0666, &fd, err));
 	enum gt_code code = gt_st_copy(gt_ckpt_file(c, GT_CKPT_MODEL), fd, tmp, err);
 	if (code)
@@ -108,7 +108,7 @@ static enum gt_code pass_piece(void *user, const void *data, size_t n, struct gt
 {
 	struct pieces *p = user;
 	p->ended = !p->fn(p->user, data, n);
-	return p->ended ? gt_fail(err, GT_EIO, "the copy was ended") : GT_OK; /* stops gt_st_each; nobody sees the error */
+	return p->ended ? gt_fail(err, GT_EIO, "the copy was ended") : GT_OK; /* stops gt_st_each; the error is not shown */
 }
 
 enum gt_code gt_export_pieces(const char *ckpt, bool (*fn)(void *user, const void *data, size_t n), void *user, struct gt_err *err)

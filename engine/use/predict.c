@@ -31,7 +31,7 @@ static enum gt_code read_member(const struct gt_predictor *p, const struct gt_in
 }
 
 /* Reads the images of one file as *n images of the model's input size: a picture, or all images of an IDX file. The caller frees *out.
- * Several threads call it at the same time. */
+ * Several threads call this function at the same time. */
 static enum gt_code read_file(const struct gt_predictor *p, const struct gt_input *input, uint8_t **out, int64_t *n, bool *scaled,
                               struct gt_err *err)
 {
@@ -49,7 +49,7 @@ static enum gt_code read_file(const struct gt_predictor *p, const struct gt_inpu
 
 /* ---- files ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the number of threads that read files: the config's, or one for each processor that this process may use. */
+/* Returns the number of threads that read files: the number in the config, or one thread for each processor that this process may use. */
 static int num_threads(const struct gt_conf *c)
 {
 	cpu_set_t set;
@@ -57,7 +57,7 @@ static int num_threads(const struct gt_conf *c)
 	return n < 1 ? 1 : n > THREADS ? THREADS : n;
 }
 
-/* Files that are read at once. Each thread takes the next one. */
+/* Files that several threads read at the same time. Each thread reads the next file. */
 struct reading {
 	const struct gt_predictor *p;
 	const struct gt_input *in;
@@ -83,7 +83,7 @@ static void *read_files(void *arg)
 	return NULL;
 }
 
-/* Reads r->n files. The calling thread reads too, and reads all if no thread can start. */
+/* Reads r->n files. The calling thread also reads, and reads all files if no thread can start. */
 static void read_in_threads(struct reading *r, int threads)
 {
 	pthread_t thread[THREADS];
@@ -96,12 +96,12 @@ static void read_in_threads(struct reading *r, int threads)
 		pthread_join(thread[--n], NULL);
 }
 
-/* Adds the images of file i. *bad: this file cannot be used, but others can. */
+/* Adds the images of file i. Sets *bad if this file cannot be used but others can. */
 static enum gt_code add_file(struct gt_predictor *p, const struct reading *r, int i, bool *bad, struct gt_err *err)
 {
 	size_t bytes = (size_t)(p->batch.c * p->batch.h * p->batch.w);
 	enum gt_code code = r->file[i].code;
-	*bad = code != GT_OK && (r->in[i].error || code != GT_ECONFIG); /* GT_ECONFIG: the model takes no images at all */
+	*bad = code != GT_OK && (r->in[i].error || code != GT_ECONFIG); /* GT_ECONFIG: the model has no image as input */
 	if (code != GT_OK && err)
 		*err = r->file[i].err;
 	for (int64_t k = 0; k < r->file[i].n && code == GT_OK && !p->ended; k++)
@@ -109,7 +109,7 @@ static enum gt_code add_file(struct gt_predictor *p, const struct reading *r, in
 	return code;
 }
 
-/* Adds the images of the files that were read, and frees them. only: there is no other file. */
+/* Adds the images of the files that were read, and frees the images. only: there is only one file. */
 static enum gt_code add_files(struct gt_predictor *p, const struct reading *r, bool only, int64_t *failed, struct gt_err *err)
 {
 	enum gt_code code = GT_OK;
@@ -170,7 +170,7 @@ static enum gt_code find_inputs(const struct gt_predict_spec *spec, struct gt_in
 	return GT_OK;
 }
 
-/* Refuses options that the model cannot use. */
+/* Rejects options that the model cannot use. */
 static enum gt_code check_options(const struct gt_predict_spec *spec, const struct gt_folder_kind *kind, struct gt_err *err)
 {
 	if (spec->ntexts && kind != &gt_folder_texts)

@@ -1,4 +1,4 @@
-/* Predicts the rows of tables, and texts, which are converted with facts learned from the training split. */
+/* Predicts rows of tables, and texts. Both are converted with the facts of the training split. */
 #include "use/predictor.h"
 #include "fitted.h"
 #include "session/session_data.h"
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* ---- texts that are not in files ------------------------------------------------------------------------------------------------- */
-/* Adds one text. *bad: it cannot be used, and err says why. */
+/* Adds one text. Sets *bad if the text cannot be used; err has the reason. */
 static enum gt_code add_text(struct gt_predictor *p, const char *file, int64_t index, const char *name, const char *text, size_t n,
                              bool *bad, struct gt_err *err)
 {
@@ -24,7 +24,7 @@ static enum gt_code add_text(struct gt_predictor *p, const char *file, int64_t i
 	return code;
 }
 
-/* Predicts each line of standard input. If the first line is a path, the input is probably a list of paths: an error. */
+/* Predicts each line of standard input. Fails if the first line is a path, because the input is then probably a list of paths. */
 static enum gt_code predict_lines(struct gt_predictor *p, int64_t *failed, int64_t *all, struct gt_err *err)
 {
 	char *line = NULL, name[64];
@@ -57,7 +57,7 @@ static enum gt_code predict_lines(struct gt_predictor *p, int64_t *failed, int64
 }
 
 /* ---- files ----------------------------------------------------------------------------------------------------------------------- */
-/* Predicts the rows of a file. If results contain the file's columns, these are read again, row by row, while the results are reported. */
+/* Predicts the rows of a file. If results contain its columns, the file is read again, row by row, with the results. */
 static enum gt_code predict_rows(struct gt_predictor *p, const struct gt_input *file, const struct gt_dataset *d, struct gt_err *err)
 {
 	if (p->rows_of_files)
@@ -67,7 +67,7 @@ static enum gt_code predict_rows(struct gt_predictor *p, const struct gt_input *
 	return p->rows_of_files ? gt_predictor_flush(p, err) : GT_OK;
 }
 
-/* Warns of cells of the last file that count as missing. */
+/* Prints warnings about cells of the last file that count as missing. */
 static void warn_of_cell(void *user, const char *why)
 {
 	struct gt_predictor *p = user;
@@ -101,7 +101,7 @@ static enum gt_code read_member(const struct gt_predictor *p, const struct gt_in
 	return code;
 }
 
-/* Predicts an input other than lines of standard input. *bad: it cannot be used, and err says why. */
+/* Predicts an input other than lines of standard input. Sets *bad if it cannot be used; err has the reason. */
 static enum gt_code predict_input(struct gt_predictor *p, const struct gt_input *in, bool *bad, struct gt_err *err)
 {
 	struct gt_dataset d = {0};

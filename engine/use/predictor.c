@@ -1,4 +1,4 @@
-/* Batches of inputs through the model. */
+/* Runs batches of inputs through the model. */
 #include "use/predictor.h"
 #include "fitted.h"
 #include "session/session_data.h"
@@ -37,7 +37,7 @@ static bool is_finite(const struct gt_predictor *p, const float *z)
 }
 
 /* Fills in the predicted values or, for classes, the probabilities: the softmax of the outputs z, or the sigmoid of each output if the loss
- * has independent labels. If an output is not finite, all values are NAN, and there is no class. */
+ * has independent labels. If an output is not finite, all values are NAN, and no class is predicted. */
 static void fill_prediction(const struct gt_predictor *p, const float *z, struct gt_prediction *out)
 {
 	const struct gt_fitted *learned = p->s->data.files->learned;
@@ -75,7 +75,7 @@ static size_t row_bytes(const struct gt_field *f)
 	return (size_t)(f->width ? f->width : 1) * gt_dtype_size(f->dtype);
 }
 
-/* Makes the batch: images, or the fields that the data of the training had. */
+/* Makes the batch: images, or the same fields as the training data. */
 static enum gt_code make_batch(struct gt_predictor *p, struct gt_err *err)
 {
 	struct gt_dataset *b = &p->batch;
@@ -85,7 +85,7 @@ static enum gt_code make_batch(struct gt_predictor *p, struct gt_err *err)
 	*b = (struct gt_dataset){.n = GT_PREDICT_BATCH, .c = in[0], .h = in[1], .w = in[2], .classes = p->classes, .nfields = like->nfields};
 	for (int i = 0; i < like->nfields; i++) {
 		b->field[i] = like->field[i];
-		b->field[i].ragged = false; /* sequences have the longest length, as in the graph */
+		b->field[i].ragged = false; /* sequences have the maximum length, as in the graph */
 		if (!(b->field[i].data = calloc(GT_PREDICT_BATCH, row_bytes(&b->field[i]))))
 			return gt_fail_memory(err, GT_PREDICT_BATCH * row_bytes(&b->field[i]));
 	}
@@ -160,8 +160,8 @@ static enum gt_code copy_batch_to_device(struct gt_predictor *p, struct gt_err *
 	return GT_OK;
 }
 
-/* Computes the logits of the batch. Rows that are not filled have old inputs or zeros, and their outputs are not used. *bad: index of the
- * first call with an output that is not finite, or -1; NULL: outputs are not checked. */
+/* Computes the logits of the batch. Unused rows have old inputs or zeros, and their outputs are ignored. Sets *bad to the index of the
+ * first call with an output that is not finite, or to -1; bad NULL: outputs are not checked. */
 static enum gt_code run_batch(struct gt_predictor *p, int *bad, struct gt_err *err)
 {
 	struct gt_session *s = p->s;
@@ -190,7 +190,7 @@ static enum gt_code run_batch(struct gt_predictor *p, int *bad, struct gt_err *e
 	return GT_OK;
 }
 
-/* Counts the results with outputs that are not finite, and describes the first one. */
+/* Counts the results with outputs that are not finite, and describes the first of these results. */
 static enum gt_code find_nonfinite(struct gt_predictor *p, struct gt_err *err)
 {
 	for (int i = 0; i < p->npending; i++) {

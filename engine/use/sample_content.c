@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CELL_BYTES 240 /* of a cell that is copied */
-#define MOST_CELLS 60  /* of a row */
+#define CELL_BYTES 240 /* maximum bytes of a copied cell */
+#define MOST_CELLS 60  /* maximum cells of a row */
 
 struct reading {
 	const struct gt_session *s;
@@ -24,7 +24,7 @@ struct reading {
 	const char *const *column; /* the names of its columns */
 };
 
-/* Copies the beginning of a text as valid UTF-8, at most `most` bytes. */
+/* Copies at most `most` bytes from the beginning of a text, as valid UTF-8. */
 static const char *copy_text(struct gt_arena *a, const char *text, size_t n, size_t most)
 {
 	char *out = gt_arena_alloc(a, (n < most ? n : most) + 4, 1);
@@ -38,7 +38,7 @@ static const char *copy_text(struct gt_arena *a, const char *text, size_t n, siz
 	return out;
 }
 
-/* Sets x->why, so that one unreadable sample does not end the evaluation. */
+/* Sets x->why to the error, so that an unreadable sample does not end the evaluation. */
 static enum gt_code give_reason(const struct reading *r, struct gt_mistake *x, const struct gt_err *reason, struct gt_err *err)
 {
 	GT_NEW_STR(x->why, gt_arena_strdup(r->arena, reason->msg), err);
@@ -59,7 +59,7 @@ static enum gt_code read_text(const struct reading *r, int64_t i, struct gt_mist
 }
 
 /* ---- rows of a table --------------------------------------------------------------------------------------------------------------- */
-/* Takes the names of the columns from the first record, or from the training data if the file has no header. */
+/* Copies the names of the columns from the header or, if the file has no header, from the training data. */
 static enum gt_code name_columns(struct reading *r, struct gt_err *err)
 {
 	const struct gt_table_facts *f = &r->s->data.files->learned->table;
@@ -87,7 +87,7 @@ static enum gt_code open_table(struct reading *r, const char *path, struct gt_er
 	return name_columns(r, err);
 }
 
-/* Reads up to the record at a line of a file. The rows come in ascending order, so that a file is mostly read once. */
+/* Reads a file up to the record at a line. The rows are requested in ascending order, so that each file is usually read once. */
 static enum gt_code find_record(struct reading *r, const char *path, int64_t line, struct gt_err *err)
 {
 	if (!r->csv || strcmp(r->file, path) != 0 || r->rec.line > line)
@@ -138,7 +138,7 @@ static void copy_pixels(void *user, const uint8_t *pixels)
 		memcpy(p->pixels, pixels, p->bytes);
 }
 
-/* The evaluation order of images is that of the split, because they are no sequences. */
+/* Images are not sequences, so their evaluation order is the order of the split. */
 static enum gt_code read_image(const struct reading *r, struct gt_mistake *x, struct gt_err *err)
 {
 	const int64_t *in = r->s->conf->model.input;
@@ -167,14 +167,14 @@ static enum gt_code add_content(struct reading *r, struct gt_mistake *x, struct 
 	return r->d->c > 0 ? read_image(r, x, err) : GT_OK;
 }
 
-/* Returns a number in the unit of the targets. What rounding has left of a zero becomes zero. */
+/* Returns a value in the unit of the targets. A rounding error around 0 becomes 0. */
 static double scale_number(double v, struct gt_value_scale by)
 {
 	double scaled = v * by.std + by.mean;
 	return fabs(scaled) < 1e-6 * by.std ? 0 : scaled;
 }
 
-/* Copies the numbers of a mistake, in the unit of the targets. */
+/* Copies the predictions and targets of a mistake, in the unit of the targets. */
 static enum gt_code scale_numbers(const struct reading *r, struct gt_mistake *x, struct gt_err *err)
 {
 	const double *value = x->value, *wanted = x->wanted;

@@ -24,17 +24,17 @@ struct gt_sample_table {
 	enum gt_split split;
 	const char *path;
 	char temporary[GT_PATH_SIZE];
-	FILE *f;             /* the temporary file, or, until the end, the rows of sorted sequences in memory; NULL: it is closed */
+	FILE *f;             /* the temporary file or, with sorted sequences, the rows in memory; NULL: closed */
 	FILE *file;          /* with sorted sequences: the temporary file */
 	struct gt_memstream memory;
-	struct sorted_row *row; /* [samples of the split] with sorted sequences; else NULL */
+	struct sorted_row *row; /* with sorted sequences: [samples of the split]; else NULL */
 	bool renamed;
-	int64_t n;           /* samples until now */
-	int64_t *order;      /* indices in the dataset of the samples, in the order in which they come */
+	int64_t n;           /* number of samples so far */
+	int64_t *order;      /* index in the dataset of each sample, in the order of the evaluation */
 	double *probability; /* [outputs of the model] */
 };
 
-/* If the samples do not come in the order of the split, collects the rows in memory, to write them in that order. */
+/* If the order of the evaluation is not the order of the split, collects the rows in memory, to write them in the order of the split. */
 static enum gt_code collect_rows(struct gt_sample_table *t, int64_t n, struct gt_err *err)
 {
 	int64_t i = 1;
@@ -92,7 +92,7 @@ void gt_sample_table_close(struct gt_sample_table *t)
 }
 
 /* ---- loss ------------------------------------------------------------------------------------------------------------------------ */
-/* The target of output i. */
+/* Returns the target of output i. */
 static double target_of(int64_t i, int32_t label, const float *target)
 {
 	return target ? (double)target[i] : i == label;
@@ -107,15 +107,15 @@ static double cross_entropy(const struct gt_attr_loss *a, const float *z, int64_
 		sum += exp((double)z[i] - max);
 	for (int64_t i = 0; i < n; i++) {
 		double share = gt_ce_share_f64(target_of(i, label, target), a->nweights ? a->weights[i] : 1, (double)n, a->number[0]);
-		loss += share == 0 ? 0 : share * (log(sum) - ((double)z[i] - max)); /* 0 times an infinite logarithm counts as 0 */
+		loss += share == 0 ? 0 : share * (log(sum) - ((double)z[i] - max)); /* 0 times an infinite logarithm is 0 */
 	}
 	return loss;
 }
 
 /* Returns the loss of one sample from the n outputs z, computed in double with the formulas of the kernels (kernels/ew.inc). The loss
- * includes the weight of the sample's class, as in PyTorch with reduction="none". The sum over a split, divided by the number of samples
- * that count, or by the sum of the weights of their classes, is the loss that an evaluation reports, up to the rounding of the kernels.
- * target: [n] numeric targets; NULL: the target is label. NAN: the label does not count. */
+ * includes the weight of the sample's class, as in PyTorch with reduction="none". The sum over a split, divided by the number of counted
+ * samples, or by the sum of the weights of their classes, is the loss that an evaluation reports, except for rounding of the kernels.
+ * target: [n] numeric targets; NULL: the target is label. Returns NAN if the label is ignored. */
 static double sample_loss(const struct gt_loss_spec *loss, const float *z, int64_t n, int32_t label, const float *target)
 {
 	const struct gt_attr_loss *a = &loss->attr;
@@ -173,7 +173,7 @@ static void put_names(const struct gt_sample_table *t, const char *prefix, int64
 	}
 }
 
-/* Writes the first line. Each numeric target has a column. */
+/* Writes the header. Each numeric target has a column. */
 static void put_header(const struct gt_sample_table *t, int64_t n, bool numbers)
 {
 	fputs("path", t->f);
@@ -293,7 +293,7 @@ static enum gt_code write_sorted(struct gt_sample_table *t, struct gt_err *err)
 {
 	if (fflush(t->f) || t->memory.lost)
 		return gt_fail_memory(err, t->memory.len);
-	fwrite(t->memory.text, 1, t->n ? t->row[0].start : t->memory.len, t->file); /* the first line */
+	fwrite(t->memory.text, 1, t->n ? t->row[0].start : t->memory.len, t->file); /* the header */
 	qsort(t->row, (size_t)t->n, sizeof *t->row, compare_samples);
 	for (int64_t i = 0; i < t->n; i++)
 		fwrite(t->memory.text + t->row[i].start, 1, t->row[i].end - t->row[i].start, t->file);

@@ -9,8 +9,8 @@
  *     labels    path, label_NAME..., prediction_NAME..., probability_NAME..., loss
  *     numbers   path, NAME..., predicted_NAME..., loss                       in the unit of the targets
  *
- * path is the path of a file, FILE:LINE for a row, or FOLDER[i] for an array. loss is the loss of the sample alone, and empty if the sample
- * does not count. An unreadable image that is skipped has no row. */
+ * path is the path of a file, FILE:LINE for a row, or FOLDER[i] for an array. loss is the loss of the sample alone, and empty if the label
+ * is ignored. An unreadable image that is skipped has no row. */
 #ifndef GT_USE_SAMPLE_TABLE_H
 #define GT_USE_SAMPLE_TABLE_H
 
@@ -22,7 +22,7 @@ struct gt_sample_table;
 enum gt_code gt_sample_table_open(const struct gt_session *s, enum gt_split split, const char *path, struct gt_sample_table **out,
                                   struct gt_err *err);
 enum gt_code gt_sample_table_add(struct gt_sample_table *t, const struct gt_output_rows *rows, struct gt_err *err);
-/* Replaces a file of this name. */
+/* Replaces an existing file. */
 enum gt_code gt_sample_table_finish(struct gt_sample_table *t, struct gt_err *err);
 void gt_sample_table_close(struct gt_sample_table *t); /* does nothing if t is NULL */
 

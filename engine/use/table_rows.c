@@ -8,14 +8,14 @@
 
 struct gt_table_rows {
 	struct gt_table_rows_spec spec;
-	struct gt_arena *arena; /* owned: the names */
+	struct gt_arena *arena; /* owned; memory of the names */
 	struct gt_csv *csv;     /* the current file */
 	struct gt_csv_record rec;
-	const char *first;      /* name of the first file; NULL: there was none */
-	const char **column_name; /* [n]: of the first file */
+	const char *first;      /* name of the first file; NULL: none opened yet */
+	const char **column_name; /* [n]: columns of the first file */
 	const char **column;    /* [n]: the cells of a row */
-	bool used;              /* rec holds the previous row */
-	int *at;                /* [n]: the field of each column in the current file */
+	bool used;              /* rec contains the previous row */
+	int *at;                /* [n]: index of each column's field in the current file */
 	int n;
 };
 
@@ -37,8 +37,8 @@ void gt_table_rows_close(struct gt_table_rows *r)
 	free(r);
 }
 
-/* Copies the names of the columns of the current file to name[rec.n]: those of its header, or those that the training data has at these
- * positions, where a file without a header may lack the targets. */
+/* Copies the names of the columns of the current file to name[rec.n]: from its header or, if it has none, from the training data by
+ * position. A file without a header may lack the targets. */
 static enum gt_code copy_column_names(struct gt_table_rows *r, const char ***out, struct gt_err *err)
 {
 	const struct gt_table_facts *f = r->spec.facts;
@@ -66,7 +66,7 @@ static int find_name(const char *const *name, int n, const char *wanted)
 	return -1;
 }
 
-/* Adds the field of a wanted column. */
+/* Adds the field of a requested column. */
 static enum gt_code add_column(struct gt_table_rows *r, const char *const *name, const char *wanted, int *n, const char *file,
                                struct gt_err *err)
 {

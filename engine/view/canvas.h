@@ -1,12 +1,12 @@
-/* What a chart is drawn on: an SVG document (chart_svg.c) or an image (lib/gtrain/draw.so). The unit of all lengths is a pixel of the
- * image at scale 1; y grows downwards. */
+/* A canvas, on which a chart is drawn: an SVG document (chart_svg.c) or an image (lib/gtrain/draw.so). The unit of all lengths is a pixel
+ * of the image at scale 1; y grows downwards. */
 #ifndef GT_VIEW_CANVAS_H
 #define GT_VIEW_CANVAS_H
 
 #include "gtrain_chart.h"
 
-/* X(name, colour on a light background, colour on a dark one). The lines have the colours of Okabe and Ito without the yellow, which is too
- * pale on white; the dark background has lighter ones. */
+/* X(name, colour on a light background, colour on a dark background). Lines have the colours of Okabe and Ito without yellow, which is too
+ * pale on white; they are lighter on a dark background. */
 #define GT_INKS(X)                  \
 	X(PAPER, 0xffffff, 0x16181d)    \
 	X(TEXT, 0x1f2328, 0xe6e8eb)     \
@@ -41,17 +41,17 @@ struct gt_lettering {
 
 struct gt_canvas {
 	void *user;
-	/* Draws a line through n points. xy: [2 * n]. name: for readers of the file; NULL: none. */
+	/* Draws a line through n points. xy: [2 * n]. name: a name of the line in the file; NULL: none. */
 	void (*line)(void *user, const double *xy, int n, const struct gt_pen *pen, const char *name);
 	void (*dot)(void *user, double x, double y, double radius, int ink);
 	/* y: the base line of the text. text: valid UTF-8 without control characters. */
 	void (*text)(void *user, double x, double y, const struct gt_lettering *type, const char *text);
-	/* From here to the next end_clip, only what is inside the rectangle is drawn. */
+	/* Until the next end_clip, the canvas draws only inside the rectangle. */
 	void (*clip)(void *user, double x, double y, double w, double h);
 	void (*end_clip)(void *user);
 };
 
-/* Dash patterns in pixels, drawn and left out; 0: none. */
+/* Dash patterns: lengths of the dash and of the gap in pixels; {0, 0}: a solid line. */
 static const double gt_dash_lengths[3][2] = {{0, 0}, {7, 3}, {1.5, 3}};
 
 /* chart_layout.c */
@@ -64,8 +64,8 @@ void gt_chart_draw(const struct gt_chart *c, const struct gt_canvas *to);
 
 struct gt_draw_plugin {
 	unsigned abi;
-	/* Sets *png to a PNG image of *n bytes, from malloc, on which draw(what, canvas) has drawn. scale: pixels of the image for each pixel
-	 * of the canvas. */
+	/* Calls draw(what, canvas) for a new image, and sets *png to this image as PNG, *n bytes from malloc. scale: pixels of the image for
+	 * each pixel of the canvas. */
 	enum gt_code (*png)(double width, double height, double scale, void (*draw)(const void *what, const struct gt_canvas *to),
 	                    const void *what, char **png, size_t *n, struct gt_err *err);
 };

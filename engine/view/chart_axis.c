@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The range of axes is limited, so that their lengths and logarithms are finite. */
+/* Largest absolute value on an axis, so that differences and logarithms are finite. */
 #define MOST 1e300
 #define LEAST 1e-300
 
-/* Returns the least of 1, 2 and 5 times a power of ten that divides `span` into at most `most` parts. */
+/* Returns the smallest distance of the form 1, 2 or 5 times a power of ten that divides `span` into at most `most` parts. */
 static double round_distance(double span, int most)
 {
 	double unit = pow(10, floor(log10(span / most)));
@@ -18,7 +18,7 @@ static double round_distance(double span, int most)
 	return unit * 10;
 }
 
-/* Sets the ticks to the multiples of a distance. Returns their number, of which GT_AXIS_TICKS are set at most. */
+/* Sets the ticks to the multiples of a distance. Returns the number of multiples; at most GT_AXIS_TICKS ticks are set. */
 static int set_multiples(struct gt_axis *a, double distance)
 {
 	double first = ceil(a->low / distance - 1e-9);
@@ -30,7 +30,7 @@ static int set_multiples(struct gt_axis *a, double distance)
 	return n;
 }
 
-/* Where only one tick would be inside, the distance is smaller. */
+/* Chooses a smaller distance if the range would contain only one tick. */
 static void set_linear_ticks(struct gt_axis *a, int most)
 {
 	double distance = round_distance(a->high - a->low, most), largest = fmax(fabs(a->low), fabs(a->high));
@@ -43,7 +43,7 @@ static void set_linear_ticks(struct gt_axis *a, int most)
 	a->digits = digits < 6 ? 6 : digits > 15 ? 15 : digits;
 }
 
-/* Adds 10^d times each factor. */
+/* Adds ticks at all factors times 10^d, if d is a multiple of `every`. */
 static void set_decades(struct gt_axis *a, const double *factor, int nfactors, int every, int most)
 {
 	a->n = 0;
@@ -64,7 +64,7 @@ static void set_log_ticks(struct gt_axis *a, int most)
 		every++;
 	bool fine = decades * 9 + 2 <= most;
 	set_decades(a, fine ? nine : three, fine ? 9 : decades * 3 + 2 <= most ? 3 : 1, every, most);
-	if (a->n < 2) /* a part of a decade: the distances of a linear axis */
+	if (a->n < 2) /* less than a decade: ticks as on a linear axis */
 		set_linear_ticks(a, most);
 	a->decimals = -1;
 	a->digits = a->digits ? a->digits : 6;
@@ -76,7 +76,7 @@ void gt_axis_set(struct gt_axis *a, double low, double high, bool log, int most)
 	low = fmax(low, log ? LEAST : -MOST);
 	high = fmin(fmax(high, low), MOST);
 	*a = (struct gt_axis){.low = low, .high = high, .log = log};
-	if (!(high - low > 1e-12 * fmax(fabs(low), fabs(high)))) { /* a constant is in the middle */
+	if (!(high - low > 1e-12 * fmax(fabs(low), fabs(high)))) { /* the line of a constant is in the middle */
 		a->low = log ? low / 10 : low > 0 ? 0 : low < 0 ? 2 * low : -1;
 		a->high = log ? low * 10 : low > 0 ? 2 * low : low < 0 ? 0 : 1;
 	}
@@ -91,7 +91,7 @@ double gt_axis_share(const struct gt_axis *a, double v)
 	return a->log ? (log(v) - log(a->low)) / (log(a->high) - log(a->low)) : (v - a->low) / (a->high - a->low);
 }
 
-/* Writes 1000000 as 1M and 25000 as 25k. */
+/* Writes 1000000 as 1M and 25000 as 25k. Returns false for other values. */
 static bool format_thousands(double v, int digits, char *buf)
 {
 	static const struct { double unit; const char *word; } unit[] = {{1e9, "G"}, {1e6, "M"}, {1e3, "k"}};
@@ -133,7 +133,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Extends the range by the values of a faint line without the 2 % at each end. Without memory for them, the range remains. */
+/* Extends the range by the values of a faint line, without the smallest and the largest 2 %. Without memory for them, the range remains. */
 static void extend_inner(struct range *r, const struct gt_chart_line *l, bool log)
 {
 	double *v = malloc((size_t)l->n * sizeof *v + 1);
@@ -174,7 +174,7 @@ void gt_chart_axes(const struct gt_chart *c, const struct gt_chart_panel *p, int
 		}
 	if (isnan(across.low))
 		across = (struct range){c->log_x ? 0.1 : 0, 1};
-	if (!c->log_x && across.low > 0 && across.low < 0.2 * across.high) /* the first values of a run are near its start */
+	if (!c->log_x && across.low > 0 && across.low < 0.2 * across.high) /* the axis then begins at 0, near the first values */
 		across.low = 0;
 	gt_axis_set(x, across.low, across.high, c->log_x, most_x);
 	if (isnan(up.low) || isnan(up.high))

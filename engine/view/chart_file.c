@@ -1,4 +1,4 @@
-/* gt_chart_write of gtrain_chart.h: the ending of a file chooses its format. */
+/* gt_chart_write of gtrain_chart.h: the file name extension selects the format. */
 #include "base/fileio.h"
 #include "base/plugin.h"
 #include "view/canvas.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PNG_SCALE 2 /* for screens with many pixels */
+#define PNG_SCALE 2 /* pixels per unit of the chart: sharp on screens of high resolution */
 
 static void draw_chart(const void *what, const struct gt_canvas *to)
 {
@@ -41,7 +41,7 @@ static const struct {
 	enum gt_code (*make)(const struct gt_chart *c, char **data, size_t *n, struct gt_err *err);
 } formats[] = {{".svg", gt_chart_svg}, {".png", make_png}};
 
-/* Returns the index of the format of a file; -1: its ending is none of them. */
+/* Returns the index of the format of a file; -1: the extension belongs to no format. */
 static int find_format(const char *path)
 {
 	const char *name = strrchr(path, '/'), *ending = strrchr(name ? name : path, '.');

@@ -11,9 +11,9 @@
 #define PANEL_HEIGHT 300
 #define LETTER 6.9         /* estimated mean width of a letter of size 12 */
 #define SWATCH 26          /* width of a line in the legend */
-#define PIECE 512          /* points of a line that are drawn at once */
-#define LONGEST 200        /* bytes of a text */
-enum { LEFT = 58, RIGHT = 10, TOP = 30, BOTTOM = 40 }; /* of a panel: around its coordinate system */
+#define PIECE 512          /* maximum number of points in one call of the canvas */
+#define LONGEST 200        /* maximum bytes of a text */
+enum { LEFT = 58, RIGHT = 10, TOP = 30, BOTTOM = 40 }; /* margins of a panel around its coordinate system */
 
 static double chart_width(const struct gt_chart *c)
 {
@@ -54,7 +54,7 @@ static int count_letters(const char *s)
 	return n;
 }
 
-/* Draws the legend from y on; to NULL: only measures it. Returns the y below it. */
+/* Draws the legend from y on; to NULL: only measures it. Returns the y below the legend. */
 static double draw_legend(const struct gt_chart *c, double y, const struct gt_canvas *to)
 {
 	double x = EDGE;
@@ -93,10 +93,10 @@ void gt_chart_size(const struct gt_chart *c, double *width, double *height)
 struct frame {
 	const struct gt_canvas *to;
 	struct gt_axis x, y;
-	struct gt_chart_box at; /* of the coordinate system */
+	struct gt_chart_box at; /* position and size of the coordinate system */
 };
 
-/* Values far outside are moved closer, because a canvas has a limited range. */
+/* Limits values far outside of the panel, because the coordinates of a canvas are limited. */
 static double place_x(const struct frame *f, double v)
 {
 	return f->at.x + f->at.w * fmin(fmax(gt_axis_share(&f->x, v), -9), 9);
@@ -132,7 +132,7 @@ static bool is_drawable(const struct frame *f, const struct gt_chart_line *l, in
 	return isfinite(l->y[i]) && (!f->y.log || l->y[i] > 0) && (!f->x.log || l->x[i] > 0);
 }
 
-/* Draws a line in pieces, which are interrupted at values that cannot be drawn. */
+/* Draws a line in pieces, with gaps at values that are not finite, or not positive on a logarithmic axis. */
 static void draw_values(const struct frame *f, const struct gt_chart_line *l)
 {
 	struct gt_pen pen = {GT_INK_LINE + l->color, l->faint ? 1 : 2, l->faint ? 0.35 : 1, l->faint ? GT_DASH_SOLID : l->dash};
@@ -158,7 +158,7 @@ static void draw_values(const struct frame *f, const struct gt_chart_line *l)
 	}
 }
 
-/* Draws the dots of a line; one with a single value would not be seen without. */
+/* Draws the dots of a line. Without dots, a line with a single value would be invisible. */
 static void draw_dots(const struct frame *f, const struct gt_chart_line *l)
 {
 	for (int i = 0; i < l->n && (l->points || l->n == 1); i++)
@@ -166,7 +166,7 @@ static void draw_dots(const struct frame *f, const struct gt_chart_line *l)
 			f->to->dot(f->to->user, place_x(f, l->x[i]), place_y(f, l->y[i]), 3, GT_INK_LINE + l->color);
 }
 
-/* Whether the text of a mark is on its left: where it fits into the panel and crosses fewer of the other marks. */
+/* Returns whether the text of a mark is to its left: it must fit into the panel, and cross fewer other marks than to the right. */
 static bool is_label_left(const struct frame *f, const struct gt_chart_panel *p, double x, double w)
 {
 	bool fits_left = x - 6 - w >= f->at.x, fits_right = x + 6 + w <= f->at.x + f->at.w;
@@ -183,7 +183,7 @@ static bool is_label_left(const struct frame *f, const struct gt_chart_panel *p,
 	return x > f->at.x + 0.6 * f->at.w;
 }
 
-/* Draws the text of a mark beside it, on a ground that hides what is below. */
+/* Draws the text of a mark beside the mark, on a rectangle that hides the lines below. */
 static void label_mark(const struct frame *f, const struct gt_chart_panel *p, const struct gt_chart_mark *m, double y)
 {
 	char text[LONGEST];
@@ -234,7 +234,7 @@ static void draw_panel(const struct gt_chart *c, const struct gt_chart_panel *p,
 	draw_marks(&f, p);
 }
 
-/* Returns the place of a panel with its title and the labels of its axes. */
+/* Returns position and size of a panel, including its title and the labels of its axes. */
 static struct gt_chart_box find_cell(const struct gt_chart *c, int panel)
 {
 	int columns = c->npanels > 1 ? 2 : 1;

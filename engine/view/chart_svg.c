@@ -1,4 +1,4 @@
-/* A chart as an SVG document: no scripts, no fonts, no references. Colours are classes of one style sheet, which has other ones for dark
+/* A chart as an SVG document: no scripts, no fonts, no references. Colours are classes of one style sheet, which has other colours for dark
  * pages and viewers. */
 #include "base/arena.h"
 #include "base/memstream.h"
@@ -53,7 +53,7 @@ static void put_text(void *user, double x, double y, const struct gt_lettering *
 	fputs("</text>\n", f);
 }
 
-/* An inner document clips without a name, which would have to be unique in a page with several charts. */
+/* Clips by a nested svg element: a clipPath would need an id that is unique in a page with several charts. */
 static void begin_clip(void *user, double x, double y, double w, double h)
 {
 	fprintf(user, "<svg x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" viewBox=\"%.1f %.1f %.1f %.1f\">\n", x, y, w, h, x, y, w, h);

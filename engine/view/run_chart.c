@@ -1,4 +1,4 @@
-/* gt_run_chart of gtrain_chart.h: from the values of runs to lines. */
+/* gt_run_chart of gtrain_chart.h: makes the lines of a chart from the values of runs. */
 #include "base/arena.h"
 #include "gtrain_chart.h"
 #include "gtrain_view.h"
@@ -8,19 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MANY_RUNS 4   /* from this number of runs on, raw values are not drawn below their averages */
-#define FEW_POINTS 25 /* a line with at most so many values has a dot at each */
-#define WIDEST_NAME 60 /* bytes of a run's name, of which the end is kept */
+#define MANY_RUNS 4   /* with this number of runs or more, only averages are drawn, without raw values */
+#define FEW_POINTS 25 /* a line with at most this number of values has a dot at each value */
+#define WIDEST_NAME 60 /* maximum bytes of a run's name; the beginning of a longer name is cut off */
 
 struct building {
 	const struct gt_run_curves *const *run;
-	const char **name; /* [n] of the runs in the legend */
+	const char **name; /* [n] names of the runs in the legend */
 	int n;
 	const struct gt_run_chart_spec *spec;
 	bool by_epoch;
 	struct gt_arena *arena;
 	struct gt_chart *chart;
-	bool has[3]; /* whether a line shows the split */
+	bool has[3]; /* whether the chart has a line of the split */
 };
 
 static const char *score_word(int score)
@@ -52,7 +52,7 @@ static char line_letter(const struct building *b, int run, int split)
 	return letters[(b->n > 1 ? run : split) % (int)(sizeof letters - 1)];
 }
 
-/* Copies points to a line; a gap becomes a value that is not a number. */
+/* Copies points to a line; a gap becomes a NaN. */
 static enum gt_code copy_points(const struct building *b, const struct gt_run_series *s, bool smooth, struct gt_chart_line *l,
                                 struct gt_err *err)
 {
@@ -91,13 +91,13 @@ static enum gt_code add_line(struct building *b, struct gt_chart_panel *p, const
 	return GT_OK;
 }
 
-/* Adds the values of the training steps, pale, unless there are many runs. */
+/* Adds the values of the training steps as a pale line, unless there are many runs. */
 static enum gt_code add_raw(struct building *b, struct gt_chart_panel *p, const struct gt_run_series *s, int run, struct gt_err *err)
 {
 	return b->n < MANY_RUNS ? add_line(b, p, s, run, GT_SERIES_STEP, false, true, err) : GT_OK;
 }
 
-/* Adds the averages of the training steps: moving ones, or from the second epoch on the means of the epochs. */
+/* Adds the averages of the training steps: moving averages, or, from the second epoch on, the means of the epochs. */
 static enum gt_code add_training(struct building *b, struct gt_chart_panel *p, int score, int run, struct gt_err *err)
 {
 	const struct gt_run_series *steps = gt_run_curves_find(b->run[run], GT_SERIES_STEP, score);
@@ -114,7 +114,7 @@ static enum gt_code add_training(struct building *b, struct gt_chart_panel *p, i
 	return epochs ? add_line(b, p, epochs, run, GT_SERIES_TRAIN, false, false, err) : GT_OK;
 }
 
-/* Evaluations are the means of whole splits, so that they are drawn as they were measured. */
+/* Adds the evaluations. They are drawn without smoothing, because each is the mean of a whole split. */
 static enum gt_code add_evaluations(struct building *b, struct gt_chart_panel *p, int score, int run, int source, struct gt_err *err)
 {
 	const struct gt_run_series *s = gt_run_curves_find(b->run[run], (enum gt_series_source)source, score);
@@ -173,14 +173,14 @@ static enum gt_code add_panels(struct building *b, struct gt_err *err)
 }
 
 /* ---- names and the legend -------------------------------------------------------------------------------------------------------- */
-/* Returns the path of a run; "." and ".." name nothing, so that their full paths stand for them. buf: PATH_MAX bytes. */
+/* Returns the path of a run, or its full path if it is "." or "..", which name no run. buf: PATH_MAX bytes. */
 static const char *path_of(const struct gt_run_curves *r, char *buf)
 {
 	bool dots = !strcmp(r->dir, ".") || !strcmp(r->dir, "..");
 	return dots && realpath(r->dir, buf) ? buf : r->dir;
 }
 
-/* Returns the length of the directories that the paths of all runs begin with. */
+/* Returns the length of the directory prefix that the paths of all runs have in common. */
 static size_t common_length(const struct building *b)
 {
 	size_t n = 0;
@@ -225,7 +225,7 @@ static enum gt_code add_keys(struct building *b, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Chooses between epochs and steps. */
+/* Chooses epochs or steps for the x axis. */
 static enum gt_code choose_x(struct building *b, struct gt_err *err)
 {
 	b->by_epoch = b->spec->x != GT_X_STEP;

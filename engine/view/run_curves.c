@@ -12,19 +12,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The epochs that are done at a step, from the ends of epochs in the log, and between them by the length of an epoch. */
+/* Converts a step to epochs: the log has the steps at the ends of epochs; between them, the length of an epoch is used. */
 struct epoch_clock {
-	int64_t step, epoch; /* the last end of an epoch */
+	int64_t step, epoch; /* step and number of the epoch that ended last */
 	double length;       /* steps of an epoch; 0: not known */
 };
 
 struct reader {
-	struct gt_run_curves shown; /* the first member, so that a gt_run_curves is its reader */
+	struct gt_run_curves shown; /* first member: a gt_run_curves pointer is also a pointer to its reader */
 	char dir[GT_PATH_SIZE], ended[64];
 	double smooth;
 	struct gt_run_lines *lines;
 	struct epoch_clock clock;
-	bool unknown_epochs;        /* a point has no epoch so far */
+	bool unknown_epochs;        /* the epoch of at least one point is not known yet */
 	struct gt_series_builder builder[GT_SERIES_SOURCES][GT_SCORE_COUNT + 1];
 };
 #define EACH_SERIES(i) (int i = 0; i < GT_SERIES_SOURCES * (GT_SCORE_COUNT + 1); i++)
@@ -39,7 +39,7 @@ static struct gt_run_series *series_at(struct reader *r, int i)
 	return &r->shown.series[i / (GT_SCORE_COUNT + 1)][i % (GT_SCORE_COUNT + 1)];
 }
 
-/* epoch: number of the epoch of the step, from 1; 0: not known. */
+/* Returns the epochs at a step. epoch: number of the step's epoch, from 1; 0: not known. */
 static double epochs_done(const struct epoch_clock *c, int64_t step, int64_t epoch)
 {
 	if (!(c->length > 0))
@@ -76,7 +76,7 @@ static enum gt_code add_value(struct reader *r, int source, int score, const str
 	const struct gt_json_value *value = gt_json_member(o, key);
 	if (!gt_json_is(value, GT_JSON_NUMBER) && !gt_json_is(value, GT_JSON_NULL))
 		return GT_OK;
-	/* null is a value that is not finite, or a score that the targets do not have */
+	/* null: the value is not finite, or this kind of target has no such score */
 	bool number = gt_json_is(value, GT_JSON_NUMBER), known = r->builder[source][score].values > 0 || score == GT_SCORE_loss;
 	if (!number && !known)
 		return GT_OK;
@@ -140,7 +140,7 @@ enum gt_code gt_run_curves_open(const char *path, double smooth, struct gt_run_c
 	return GT_OK;
 }
 
-/* Opens the new file of a resumed run, and begins with its first line. */
+/* Opens the new file of a resumed run, and reads it from its first line. */
 static enum gt_code reopen_lines(struct reader *r, struct gt_err *err)
 {
 	struct gt_run_lines *lines;

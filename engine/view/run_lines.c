@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #define LINE_MAX_BYTES ((size_t)1 << 20) /* much longer than any line of gtrain */
-#define ARENA_BYTES ((size_t)1 << 20)    /* memory of parsed lines, after which it is freed */
+#define ARENA_BYTES ((size_t)1 << 20)    /* the memory of parsed lines is freed when it is larger */
 #define PIECE_BYTES ((size_t)1 << 16)
 
 struct gt_run_lines {
 	char path[GT_PATH_SIZE];
 	int fd;
-	uint64_t at;            /* bytes of the file that were read */
+	uint64_t at;            /* number of bytes read from the file so far */
 	struct gt_arena *arena; /* memory of the parsed lines */
 	char *line;             /* [LINE_MAX_BYTES + 1] the beginning of the next line */
 	char *piece;            /* [PIECE_BYTES] */

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_DEPTH 16            /* of directories below the one in which runs are searched */
+#define MAX_DEPTH 16            /* maximum depth of directories that are searched for runs */
 #define CONFIG_BYTES (4 << 20)
 
 static bool is_locked(const char *dir)
@@ -37,7 +37,7 @@ const char *gt_run_state(const char *dir, const char *ended)
 	return is_locked(dir) ? "running" : ended ? ended : "interrupted";
 }
 
-/* Adds the sizes of the files below a directory to *bytes. Files that disappear meanwhile do not count. */
+/* Adds the sizes of all files in a directory tree to *bytes. Files that disappear during the call are skipped. */
 static void add_sizes(int at, const char *name, int depth, uint64_t *bytes)
 {
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -63,7 +63,7 @@ static enum gt_code copy_text(const char *text, struct gt_arena *a, const char *
 	return GT_OK;
 }
 
-/* Takes over what the newest checkpoint says: the best result, the training time and the config. */
+/* Copies the best result, the training time and the config from the newest checkpoint. */
 static enum gt_code take_checkpoint(const struct gt_ckpt *c, struct gt_arena *a, struct gt_run_record *r, struct gt_err *err)
 {
 	const struct gt_ckpt_meta *m = gt_ckpt_meta(c);
@@ -78,7 +78,7 @@ static enum gt_code take_checkpoint(const struct gt_ckpt *c, struct gt_arena *a,
 	return gt_run_settings_read(gt_ckpt_path(c), m->config, a, r, err);
 }
 
-/* Takes over the config of a run that has no checkpoint yet. */
+/* Copies the config of a run that has no checkpoint yet. */
 static enum gt_code take_config(const char *dir, struct gt_arena *a, struct gt_run_record *r, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], *text;
@@ -94,7 +94,7 @@ static enum gt_code take_config(const char *dir, struct gt_arena *a, struct gt_r
 	return code;
 }
 
-/* Reads the run in the directory dir, whose string the record keeps. */
+/* Reads the run in the directory dir. The record keeps the pointer dir. */
 static enum gt_code read_dir(const char *dir, struct gt_arena *a, struct gt_run_record *r, struct gt_err *err)
 {
 	struct gt_ckpt *c;
@@ -203,7 +203,7 @@ static enum gt_code add_run(struct search *s, const char *dir, struct gt_err *er
 	return GT_OK;
 }
 
-/* Searches a directory; a run directory is not searched further. */
+/* Searches a directory tree for runs, but not inside of run directories. */
 static enum gt_code search_dir(struct search *s, const char *dir, int depth, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE];

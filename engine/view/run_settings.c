@@ -16,7 +16,7 @@ struct flattening {
 static void write_number(FILE *f, double v)
 {
 	char text[40];
-	for (int digits = 6; digits <= 17; digits++) { /* as few digits as give the same number again */
+	for (int digits = 6; digits <= 17; digits++) { /* the fewest digits that give the same double when they are read */
 		snprintf(text, sizeof text, "%.*g", digits, v);
 		if (strtod(text, NULL) == v)
 			break;
@@ -36,7 +36,7 @@ static void write_scalar(FILE *f, const struct gt_cnode *n)
 		fputs(n->b ? "true" : "false", f);
 }
 
-/* Appends the scalar, the array or the empty list n under this path. */
+/* Appends n, a scalar, an array or an empty list, as a setting with this path. */
 static enum gt_code append_setting(struct flattening *to, const char *path, const struct gt_cnode *n, struct gt_err *err)
 {
 	struct gt_memstream m;

@@ -4,7 +4,7 @@
 
 #include "gtrain_view.h"
 
-/* Fills setting and nsettings from the text of a config. label: name of the text in errors. GT_ECONFIG: the text is no config. */
+/* Fills setting and nsettings from the text of a config. label: name of the text in errors. GT_ECONFIG: the text is not a valid config. */
 enum gt_code gt_run_settings_read(const char *label, const char *text, struct gt_arena *a, struct gt_run_record *r, struct gt_err *err);
 
 #endif

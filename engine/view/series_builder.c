@@ -5,7 +5,8 @@
 
 #define GROUPS (GT_SERIES_POINTS / 2)
 
-/* The average of TensorBoard: the weights of the past are divided by their sum, so that the first values are not drawn towards 0. */
+/* Returns the moving average as TensorBoard computes it: divides the weighted sum by the sum of the weights, so that early averages are not
+ * too small. */
 static double add_to_average(struct gt_series_builder *b, double value, double smooth)
 {
 	b->sum = smooth * b->sum + (1 - smooth) * value;
@@ -53,7 +54,7 @@ enum gt_code gt_series_add(struct gt_series_builder *b, int64_t step, double epo
 	}
 	struct gt_run_point p = {.step = step, .epoch = epoch, .value = value};
 	p.smooth = add_to_average(b, value, smooth);
-	if (!isfinite(p.smooth)) /* a sum of huge values */
+	if (!isfinite(p.smooth)) /* the sum of huge values has overflowed */
 		p.smooth = value;
 	if (b->in_last == b->size && b->n == GROUPS)
 		join_groups(b);

@@ -1,8 +1,8 @@
-/* Scaled dot-product attention of several heads, and its gradient, in tiles: the scores of BQ queries and BK keys are on the stack, and
- * a running maximum and sum make the softmax of a row without ever holding all of its scores (Milakov and Gimelshein, "Online normalizer
+/* Scaled dot-product attention of several heads, and its gradient, in tiles: the scores of BQ queries and BK keys are on the stack, and the
+ * softmax of a row is computed with a running maximum and sum, without storing all scores (Milakov and Gimelshein, "Online normalizer
  * calculation for softmax", 2018; Dao et al., "FlashAttention", 2022). The gradient computes the scores again from the logarithm of each
- * row's sum. A thread works on whole rows in the forward pass, and on whole heads of a sample in the backward pass: no result depends on
- * the number of threads. */
+ * row's sum. A thread computes whole rows in the forward pass, and whole heads of a sample in the backward pass, so results do not depend
+ * on the number of threads. */
 #include "cpu/loops.h"
 #include "ew.h"
 #include <math.h>
@@ -56,9 +56,9 @@ enum gt_code gt_cpu_attention(struct gt_dev *dev, const struct gt_opcall *call, 
 	struct attention *k;
 	(void)dev;
 	if (qkv->dim[2] != 3 * y->dim[2] || a->heads < 1 || y->dim[2] % a->heads || y->dim[2] / a->heads > MAX_D)
-		return gt_opcall_refuse(call, err, "expected heads of the same size, of at most 256 features");
+		return gt_opcall_refuse(call, err, "expected heads of equal size, with at most 256 features");
 	if (!gt_opcall_operand(call, "lse"))
-		return gt_opcall_refuse(call, err, "expected the output lse");
+		return gt_opcall_refuse(call, err, "the output lse is required");
 	GT_LOOP_NEW(k, slots, call, "tiles", err);
 	k->samples = y->dim[0];
 	k->tokens = y->dim[1];

@@ -2,12 +2,12 @@
  *
  * Statistics: rows are divided into pieces that fit the cache. A piece is read twice (mean, then squared distances from it), and the pieces
  * are combined in double (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). The
- * tensor is therefore read from memory once, with the accuracy of two passes, and the result does not depend on the number of threads. Few
- * channels would make short loops, so `fold` rows are then treated as one row of fold * c channels, which are combined at the end. Formula,
- * as in PyTorch: y = x * (gamma * rstd) + (beta - mean * gamma * rstd).
+ * tensor is therefore read from memory once, with the accuracy of two passes, and the result does not depend on the number of threads. With
+ * few channels, loops would be short: then `fold` rows are treated as one row of fold * c channels, whose results are combined at the end.
+ * Formula, as in PyTorch: y = x * (gamma * rstd) + (beta - mean * gamma * rstd).
  *
  * Over several ranks (sync_bn) each pass has two halves with an exchange between them: batchnorm.stats … batchnorm.y, and batchnorm.sums …
- * batchnorm.dx. The complete kernels use the same halves, so that with one rank both ways give the same bits. */
+ * batchnorm.dx. The complete kernels consist of the same halves, so that with one rank both give the same bits. */
 #include "cpu/loops.h"
 #include "moments.h"
 #include <math.h>
@@ -29,9 +29,9 @@ struct bn {
 	int64_t count;          /* number of values per channel */
 	int64_t fold, rows, c;  /* shape in the loops: c is `fold` times the tensor's number of channels */
 	int64_t piece, npieces; /* rows of a piece; number of pieces */
-	int mask;         /* elements of dy that count in the gradient: 0 all, 1 those with bn(x) > 0, 2 those with y > 0 */
+	int mask;         /* elements of dy that the gradient uses: 0: all; 1: elements with bn(x) > 0; 2: elements with y > 0 */
 	bool relu;
-	bool bf16, batch; /* batch: uses the statistics of the batch instead of the running ones */
+	bool bf16, batch; /* batch: uses the batch statistics instead of the running statistics */
 	bool add_gamma, add_beta;
 };
 
@@ -137,7 +137,7 @@ static void compute_piece_dx(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* Combines the pieces for channels [begin, end): mean into sum0, sum of squared distances from it into sum1. */
+/* Combines the pieces for channels [begin, end): the mean into sum0, the sum of squared distances from the mean into sum1. */
 GT_CLONES static void merge_stats(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct parts *p = ctx;
@@ -164,7 +164,7 @@ GT_CLONES static void merge_stats(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* Combines the statistics of the c folded channels into those of the c / fold channels of the tensor. */
+/* Combines the statistics of the c folded channels into statistics of the c / fold channels of the tensor. */
 static void unfold_stats(const struct parts *p)
 {
 	const struct bn *k = p->k;
@@ -210,7 +210,7 @@ static void unfold_sums(const struct parts *p)
 	}
 }
 
-/* Copies the first c / fold entries of a to the entries after them, so that each folded channel has one. */
+/* Copies the first c / fold entries of a to the entries after them, so that each folded channel has an entry. */
 static void copy_to_folds(const struct bn *k, float *a)
 {
 	int64_t c = k->c / k->fold;
@@ -390,7 +390,7 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 	copy_to_folds(k, p.a);
 	copy_to_folds(k, p.b);
 	copy_to_folds(k, p.d);
-	if (p.g) { /* g now holds dy after the mask, so dx is computed from it */
+	if (p.g) { /* g now holds dy after the mask, so dx is computed from g */
 		p.dy = p.g;
 		p.mask = 0;
 	}
@@ -430,7 +430,7 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	int i = 0;
 	(void)dev;
 	if (attr->act > GT_ACT_RELU || (backward && gt_opcall_operand(call, "more")))
-		return gt_opcall_refuse(call, err, "a gelu and the sum of two gradients are calls of their own");
+		return gt_opcall_refuse(call, err, "a gelu and the sum of two gradients must be separate calls");
 	while (ops[i].code != call->code)
 		i++;
 	if (call->code == GT_OP_BATCHNORM_STATS && attr->empty) {
@@ -460,7 +460,7 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	    (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
 	if (forward && k->attr.train && k->count == 1) {
 		free(k);
-		return gt_opcall_refuse(call, err, "batch statistics need more than one value per channel");
+		return gt_opcall_refuse(call, err, "batch statistics need at least two values per channel");
 	}
 	*out = &k->loop.head;
 	return GT_OK;

@@ -1,5 +1,5 @@
-/* The operation bound: from the two factors of a weight gradient it computes an upper limit of the magnitude of its elements and of those
- * of the bias gradient. */
+/* The operation bound: from the two factors of a weight gradient it computes an upper limit for the magnitude of all elements of the weight
+ * and bias gradients. */
 #include "cpu/loops.h"
 
 struct bound {
@@ -23,7 +23,7 @@ struct span {
 #define LANES 32
 
 /* Computes the largest magnitude of each chunk, as an integer: without their sign, the bits of floats have the order of the values, with
- * infinity and then NaN above all others. shift: left shift from the bits of T to those of an f32. */
+ * infinity and then NaN above all others. shift: left shift from the bits of T to the bits of an f32. */
 #define GT_CHUNK_MAX(name, T, sign, shift)                                                                                                 \
 	GT_CLONES static void name(const void *ctx, int64_t begin, int64_t end)                                                                \
 	{                                                                                                                                      \
@@ -80,7 +80,7 @@ enum gt_code gt_cpu_bound(struct gt_dev *dev, const struct gt_opcall *call, stru
 	struct bound *k;
 	(void)dev;
 	if ((dy->dtype != GT_F32 && dy->dtype != GT_BF16) || x->dtype != dy->dtype)
-		return gt_opcall_refuse(call, err, "it takes f32 and bf16 gradients");
+		return gt_opcall_refuse(call, err, "only f32 and bf16 gradients are supported");
 	GT_LOOP_NEW(k, slots, call, "bound", err);
 	k->loop.head.launch = launch_bound;
 	k->ndy = gt_tdesc_padded(dy);

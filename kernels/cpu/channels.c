@@ -6,14 +6,14 @@
 
 #define GT_LANE static inline __attribute__((always_inline))
 #define COLS 256   /* number of channels that are summed on the stack at once */
-#define RUN 64     /* number of rows that are summed in type A, not double */
+#define RUN 64     /* number of rows that are summed in type A before the sum is added in double */
 #define PIECE 1024 /* number of rows of a partial sum of prelu's dw; the last bits of the result depend on it */
 
 /* The term that is summed over the rows: dy, dy * x, or the gradient of prelu's weight. */
 enum term { DY, DY_X, PRELU };
 
 struct channels {
-	struct gt_cpu_loop loop; /* over rows; for dv, over units; fn NULL: only dw is computed */
+	struct gt_cpu_loop loop; /* loop over rows; for dv, over units; fn NULL: only dw is computed */
 	const void *x, *dy, *v;
 	void *y; /* y, dx or dv */
 	void *dw;
@@ -79,7 +79,7 @@ enum gt_code gt_cpu_channels(struct gt_dev *dev, const struct gt_opcall *call, s
 	struct channels *k;
 	(void)dev;
 	if (w ? count != 1 && count != cols : count != x->dim[0] * cols)
-		return gt_opcall_refuse(call, err, "expected one number for each channel");
+		return gt_opcall_refuse(call, err, "expected one value for each channel");
 	GT_LOOP_NEW(k, slots, call, "loop", err);
 	k->loop.head.launch = launch_channels;
 	k->cols = cols;

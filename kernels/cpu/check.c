@@ -27,7 +27,7 @@ enum gt_code gt_cpu_check(struct gt_dev *dev, const struct gt_opcall *call, stru
 	if (attr->scaling && !gt_opcall_operand(call, "numbers"))
 		return gt_opcall_refuse(call, err, "a loss scale needs the arguments of the following steps");
 	if (attr->ranks > 1 && (!parts || parts->dim[0] != attr->ranks))
-		return gt_opcall_refuse(call, err, "with several ranks it needs the scalars of every rank");
+		return gt_opcall_refuse(call, err, "with several ranks, the scalars of every rank are required");
 	if (gt_opcall_operand(call, "g"))
 		return gt_opcall_refuse(call, err, "the sum of squares is a separate call in this backend");
 	GT_LOOP_NEW(k, slots, call, "check", err);

@@ -1,9 +1,8 @@
-/* The collectives of the shared-memory communicator. There are three methods. All ranks choose the same one, because each rank reads the
+/* The collectives of the shared-memory communicator. There are three methods. All ranks choose the same method, because each rank reads the
  * descriptions of all ranks:
  *   small   The data go through the staging memory in the first phase, and every rank reduces or copies for itself. One phase.
  *   direct  The operands are in the segment and every rank reads the others' operands. In an all-reduce a rank reduces its part and stores
- *           it in all results. Each part of a buffer is thus read and written by one rank only, so that in-place calls need no copy. Two
- *           phases.
+ *           it in all results. So each part of a buffer is read and written by only one rank, and in-place calls need no copy. Two phases.
  *   staged  For operands outside the segment: pieces go through the staging memory, one phase each. */
 #include "cpu/comm_shm.h"
 #include <stdio.h>

@@ -19,8 +19,8 @@
 #define MAGIC 0x31206d6873207467ull /* the text "gt shm 1" */
 #define PAGE ((size_t)4096)
 #define HUGE_PAGE ((size_t)2 << 20)
-#define SPIN_FREE 2000 /* maximum turns of a spin, about 30 to 80 µs, which is longer than ranks with equal work drift apart */
-#define SPIN_SHARED 32 /* maximum turns if ranks share cores, because the awaited rank may need this core */
+#define SPIN_FREE 2000 /* maximum turns of a spin: about 30 to 80 µs, longer than ranks with equal work usually wait for each other */
+#define SPIN_SHARED 32 /* maximum turns of a spin if ranks share cores: the awaited rank may need this core */
 
 static size_t round_up(size_t n, size_t to)
 {
@@ -100,7 +100,7 @@ static enum gt_code create_segment(int world, struct gt_comm_boot *out, struct g
 	int fd = memfd_create("gtrain", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return gt_fail(err, GT_EFAIL, "memfd_create: %s", strerror(errno));
-	/* The file cannot shrink, so that mapped memory stays valid. */
+	/* Seal the file against shrinking, so that mapped memory stays valid. */
 	if (fchmod(fd, 0600) || allocate_pages(fd, 0, end) || pwrite(fd, &h, sizeof h, 0) != sizeof h ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL)) {
 		int e = errno;
@@ -159,7 +159,7 @@ static enum gt_code await_ranks(struct shm_comm *c, struct gt_err *err)
 		return gt_fail(err, GT_EPEER, "another process has already joined as rank %d of the group %s", r->rank, c->pub.name);
 	own->pid = getpid();
 	if (sched_getaffinity(0, sizeof own->cpus, (cpu_set_t *)own->cpus))
-		memset(own->cpus, 0xff, sizeof own->cpus); /* the machine has more processors than the set can hold, so every rank has enough */
+		memset(own->cpus, 0xff, sizeof own->cpus); /* more processors than cpu_set_t holds: assume enough for every rank */
 	__atomic_store_n(&own->state, SHM_THERE, __ATOMIC_RELEASE);
 	double deadline = gt_clock() + r->timeout_s;
 	for (int i = 0; i < r->world;) {
@@ -252,7 +252,7 @@ static enum gt_code open_root(struct shm_comm *c, const struct gt_comm_spec *spe
 	GT_TRY(gt_shm_coll(&c->pub, GT_COLL_ALL_GATHER, &x, err));
 	for (int i = 1; i < r->world; i++) {
 		if (pair[i] != pair[0])
-			return gt_shm_break(c, err, "rank %d opens the group %s with send buffers of %llu bytes, but rank 0 with %llu", i, c->pub.name,
+			return gt_shm_break(c, err, "rank %d opens the group %s with send buffers of %llu bytes, but rank 0 uses %llu", i, c->pub.name,
 			                    (unsigned long long)pair[i], (unsigned long long)pair[0]);
 	}
 	return GT_OK;
@@ -335,7 +335,7 @@ static void give_up(struct gt_comm *c, const char *why)
 static enum gt_code check_group(struct gt_comm *c, struct gt_err *err)
 {
 	struct shm_comm *s = (struct shm_comm *)c;
-	/* a rank that has closed the group has finished normally, so its end is no failure */
+	/* a rank that closed the group has finished normally, so the end of its process is no failure */
 	for (int i = 0; i < c->world && !gt_shm_is_broken(s); i++)
 		if (gt_shm_dead(s->root, s->member[i]) && !__atomic_load_n(&s->slot[i].left, __ATOMIC_ACQUIRE))
 			return gt_shm_break(s, err, "rank %d has died", s->member[i]);

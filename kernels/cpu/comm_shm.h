@@ -7,11 +7,11 @@
  *                the slots (struct shm_slot), pairs and stages of the first group
  *                groups split from it, buffers and rings, in the order of their allocation
  *
- * fallocate() reserves the memory when it is requested, so that a lack of memory is an error there and not a SIGBUS later.
+ * fallocate() reserves memory when it is requested, so that a lack of memory is an error then and not a SIGBUS later.
  *
  * Collectives run in phases. A rank publishes phase k by storing k in its slot, and then waits until every rank has published k. Data that
- * it writes before phase k for others to read (the description of its call, one half of its stage) exists twice and is used alternately: it
- * is overwritten before phase k + 2, when every rank has published k + 1 and so has read the data of phase k.
+ * it writes before phase k for others to read (the description of its call, one half of its stage) has two copies, which are used
+ * alternately: the copy of phase k is overwritten before phase k + 2, when every rank has published k + 1 and so has read that copy.
  *
  *     rank 0   write desc[0], publish 1 | wait for 1 | read all, write desc[1], publish 2 | wait for 2 | ...
  *     rank 1   write desc[0], publish 1 | wait for 1 | read all, write desc[1], publish 2 | wait for 2 | ... */
@@ -23,7 +23,7 @@
 
 #define GT_SHM_LINE 128                  /* alignment of shared data in bytes: two cache lines, because processors fetch them in pairs */
 #define GT_SHM_HALF ((size_t)128 << 10)  /* bytes of one half of the stage (the staging memory) of a rank */
-#define GT_SHM_SMALL ((size_t)8 << 10)   /* maximum bytes of data that are sent with the first phase, so that no second phase is needed */
+#define GT_SHM_SMALL ((size_t)8 << 10)   /* maximum bytes of data for which the data is sent with the first phase, without a second phase */
 #define GT_SHM_ALIGN __attribute__((aligned(GT_SHM_LINE)))
 
 /* The description of one rank's current collective call. Every rank compares its own description with those of all other ranks. */
@@ -51,7 +51,7 @@ struct shm_pair {
 struct shm_member {
 	uint32_t state GT_SHM_ALIGN; /* SHM_ABSENT … */
 	int32_t pid;
-	uint32_t awaits;   /* 1 + number of the member for which this member waits; 0: it waits for none */
+	uint32_t awaits;   /* 1 + number of the member for which this member waits; 0: for no member */
 	uint64_t cpus[16]; /* processors on which this member may run, as a cpu_set_t */
 };
 enum { SHM_ABSENT, SHM_COMING, SHM_THERE };
@@ -86,7 +86,7 @@ struct shm_comm {
 	char *stage;            /* memory through which ranks pass data: [rank][half] */
 	size_t pair_bytes;      /* size of each message ring in bytes */
 	uint32_t phase, seq;
-	int spin;               /* number of turns of a waiting loop before it yields, adapted to the last waits */
+	int spin;               /* number of turns of a waiting loop before it yields; adapts to recent waits */
 	bool owns_root;
 	int member[GT_COMM_RANKS]; /* for each rank, its rank in the group that open() created, which messages name */
 	uint32_t sent[GT_COMM_RANKS], got[GT_COMM_RANKS];
@@ -97,7 +97,7 @@ static inline char *gt_shm_at(const struct shm_root *r, uint64_t off)
 	return (char *)r->head + off;
 }
 
-/* Returns the offset of memory in the segment, or 0 if it is outside. (Offset 0 is the head, which no caller has.) */
+/* Returns the offset of memory in the segment, or 0 if it is outside. (No operand has offset 0, where the head is.) */
 static inline uint64_t gt_shm_offset(const struct shm_root *r, const void *p, size_t bytes)
 {
 	uintptr_t base = (uintptr_t)r->head, x = (uintptr_t)p;
@@ -108,8 +108,8 @@ static inline uint64_t gt_shm_offset(const struct shm_root *r, const void *p, si
 /* Allocates zeroed memory in the segment and sets *off to its offset. The memory exists until the group is closed. */
 enum gt_code gt_shm_alloc(struct shm_root *r, size_t bytes, uint64_t *off, struct gt_err *err);
 
-/* The functions of comm_wait.c follow. A gt_shm_doing is a callback that writes what a late rank has not done, for messages: "has not
- * reached all_reduce #17 of gradients (world)". */
+/* The functions of comm_wait.c follow. A gt_shm_doing is a callback that writes the clause about a late rank for messages: "has not reached
+ * all_reduce #17 of gradients (world)". */
 typedef void gt_shm_doing(const struct shm_comm *c, const void *ctx, char *buf, size_t size);
 bool gt_shm_is_broken(const struct shm_comm *c);
 /* Returns GT_EPEER with the sentence of the failure. Call it only if the group is broken. */

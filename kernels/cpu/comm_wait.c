@@ -1,9 +1,9 @@
-/* Waits for other ranks. A wait ends when they reach the awaited phase, when one of them has died or closed the group, at the deadline, or
- * when the group is broken.
+/* Waits for other ranks. A wait ends when all ranks have reached the awaited phase, when a rank has died or closed the group, at the
+ * deadline, or when the group is broken.
  *
  * A rank first spins (for ranks that finish within microseconds of each other), then yields its core a few times (the other rank may need
  * this core), then sleeps on a futex in slices and checks after each slice whether the other ranks are alive. The length of the spin
- * adapts: it shrinks when it ends in sleep, so that oversubscribed ranks do not waste time. */
+ * adapts: after a sleep, the next spin is shorter, so that ranks that share cores do not waste time. */
 #include "base/clock.h"
 #include "cpu/comm_shm.h"
 #include <linux/futex.h>
@@ -110,7 +110,7 @@ static bool has_reached(const struct shm_slot *s, uint32_t phase)
 void gt_shm_publish(struct shm_comm *c)
 {
 	struct shm_slot *s = &c->slot[c->pub.rank];
-	/* The store is sequentially consistent with a sleeper, which counts itself and then checks the phase again: either this rank sees the
+	/* A sleeper first increments `sleepers` and then checks the phase again. With sequentially consistent stores, this rank sees the
 	 * sleeper or the sleeper sees the new phase. */
 	__atomic_store_n(&s->phase, ++c->phase, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST))
@@ -134,7 +134,7 @@ static enum gt_code look_for_dead(struct shm_comm *c, gt_shm_doing *doing, const
 	return GT_OK;
 }
 
-/* Reports that the deadline has passed before rank r came. It breaks the group and names a rank that is late and does not wait itself. */
+/* Reports that rank r missed the deadline: breaks the group and names a late rank that does not itself wait for another rank. */
 static enum gt_code tell_late(struct shm_comm *c, int r, gt_shm_doing *doing, const void *ctx, struct gt_err *err)
 {
 	char text[160], others[48] = "";
@@ -147,11 +147,11 @@ static enum gt_code tell_late(struct shm_comm *c, int r, gt_shm_doing *doing, co
 			late = i;
 	}
 	doing(c, ctx, text, sizeof text);
-	if (late < 0 && missing) /* the rank that causes the wait is no member of this group, or has reached the phase already */
+	if (late < 0 && missing) /* the rank that causes the wait is not in this group, or has already reached the phase */
 		return gt_shm_break(c, err, "rank %d has not answered rank %d, which in turn %s after %g s", gt_shm_culprit(c->root, c->member[r]),
 		                    c->member[r], text, c->root->timeout_s);
 	if (missing > 1)
-		snprintf(others, sizeof others, ", and neither have %d other ranks", missing - 1);
+		snprintf(others, sizeof others, "; the same is true for %d other ranks", missing - 1);
 	return gt_shm_break(c, err, "rank %d %s after %g s%s", c->member[late < 0 ? r : late], text, c->root->timeout_s, others);
 }
 

@@ -60,7 +60,7 @@ static gt_cpu_prepare *const table[GT_OP_COUNT] = {
 	[GT_OP_MUON] = gt_cpu_muon,
 };
 
-/* The families that compute in f32 and bf16 only: their loops are compiled for these types only, or oneDNN computes. */
+/* Families for f32 and bf16 only: their loops are compiled only for these types, or they use oneDNN. */
 static bool lacks_f64(enum gt_opcode code)
 {
 	static gt_cpu_prepare *const without[] = {gt_cpu_linear, gt_cpu_conv, gt_cpu_pool, gt_cpu_batchnorm, gt_cpu_groupnorm, gt_cpu_rnn};
@@ -122,7 +122,7 @@ static const char *cpu_describe(const struct gt_kernel *k)
 
 static enum gt_code cpu_launch(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
 {
-	/* OpenMP keeps this setting for each host thread, and the thread that launches may not be the one that called prepare() */
+	/* OpenMP keeps this setting for each host thread, and prepare() may have been called by another thread than the launch */
 	if (omp_get_max_threads() != dev->threads)
 		omp_set_num_threads(dev->threads);
 	return k->launch(dev, k, a, err);
@@ -153,19 +153,19 @@ static void zero_memory(struct gt_dev *dev, void *p, size_t bytes)
 
 static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err)
 {
-	/* Large blocks are aligned to huge pages and request them, because a step reads whole arenas and TLB misses would cost time. */
+	/* Large blocks are aligned to huge pages and request such pages, because a step reads whole arenas and TLB misses cost time. */
 	size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 64, size;
 	char text[GT_BYTES_TEXT];
 	*out = NULL;
 	if (bytes > SIZE_MAX - align || bytes > PTRDIFF_MAX - HUGE_PAGE)
-		return gt_fail(err, GT_EFAIL, "out of memory: %s wanted", gt_bytes_text(text, sizeof text, bytes));
+		return gt_fail(err, GT_EFAIL, "out of memory: cannot get %s", gt_bytes_text(text, sizeof text, bytes));
 	size = bytes ? (bytes + 63) & ~(size_t)63 : 64;
 	if (posix_memalign(out, align, size)) {
 		*out = NULL;
-		return gt_fail(err, GT_EFAIL, "out of memory: %s wanted", gt_bytes_text(text, sizeof text, bytes));
+		return gt_fail(err, GT_EFAIL, "out of memory: cannot get %s", gt_bytes_text(text, sizeof text, bytes));
 	}
 	if (align == HUGE_PAGE)
-		madvise(*out, size & ~(size_t)4095, MADV_HUGEPAGE); /* the advice may fail: without huge pages the run is slower, not wrong */
+		madvise(*out, size & ~(size_t)4095, MADV_HUGEPAGE); /* if it fails, the run is only slower */
 	zero_memory(dev, *out, size);
 	return GT_OK;
 }

@@ -9,7 +9,7 @@
 struct gt_dev; /* A CPU device: its threads and oneDNN handles. Only cpu.c defines the struct, so that only dnnl_*.c include oneDNN */
 int gt_cpu_threads(const struct gt_dev *dev);
 /* Number of threads that a kernel of gtrain uses if it is launched now: gt_cpu_threads, or 1 after gt_cpu_set_alone(dev, true). The
- * workspace and the parts of kernels depend on gt_cpu_threads only, and so do the kernels of oneDNN. */
+ * workspace and the parts of kernels, and oneDNN's kernels, depend on gt_cpu_threads only. */
 int gt_cpu_threads_now(const struct gt_dev *dev);
 void gt_cpu_set_alone(struct gt_dev *dev, bool alone);
 bool gt_cpu_winograd(const struct gt_dev *dev);
@@ -29,11 +29,11 @@ bool gt_dnnl_has_bf16(void);
 struct gt_kernel {
 	enum gt_code (*launch)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err);
 	/* For lists of launches (launch_list.c). part() does the work of thread `thread` of `threads`, without barriers between threads; it is
-	 * NULL if the kernel cannot be divided. small is true if there is too little work for two threads, so that launch uses one. A kernel
-	 * with neither part nor small ends the parallel region of the list. */
+	 * NULL if the kernel cannot be divided. small is true if launch uses one thread, because there is too little work for two. Before a
+	 * kernel with neither part nor small, the parallel region of the list ends. */
 	void (*part)(struct gt_dev *dev, struct gt_kernel *k, const struct gt_launch *a, int thread, int threads);
 	bool small;
-	struct gt_team_choice choice; /* the choice of threads for the list of launches that begins with this kernel */
+	struct gt_team_choice choice; /* the chosen number of threads for the list of launches that begins with this kernel */
 	void (*release)(struct gt_kernel *k); /* frees k and its memory; NULL: free(k) is enough */
 	size_t scratch;       /* bytes of workspace */
 	const char *describe; /* name of the implementation: static memory, or freed by release */
@@ -50,7 +50,7 @@ gt_cpu_prepare gt_cpu_none; /* prepares no kernel and refuses the call */
 GT_OPCODES(GT_X)
 #undef GT_X
 gt_cpu_prepare gt_cpu_update, gt_cpu_muon; /* the updates: update.c, dnnl_muon.c */
-gt_cpu_prepare gt_dnnl_wino;   /* gt_cpu_conv calls it (dnnl_wino.c); it sets *out to NULL if Winograd's algorithm does not suit the call */
+gt_cpu_prepare gt_cpu_winograd_conv; /* winograd.c, for gt_cpu_conv; sets *out to NULL if Winograd's algorithm does not suit the call */
 gt_cpu_prepare gt_dnnl_linear; /* gt_cpu_linear calls it (dnnl_conv.c) */
 
 /* launch_list.c: implements gt_backend.launch_list. */

@@ -1,5 +1,5 @@
-/* One interface to the calls in which oneDNN 2 and oneDNN 3 differ: dnnl_api2.c implements it for 2.6 and later 2.x, dnnl_api3.c for
- * 3.x. All other oneDNN calls of gtrain are the same in both versions; the other files make them directly.
+/* A common interface for those functions in which oneDNN 2 and oneDNN 3 differ: dnnl_api2.c implements it for 2.6 and later 2.x,
+ * dnnl_api3.c for 3.x. All other oneDNN calls of gtrain are the same in both versions; the other files make them directly.
  *
  * oneDNN 2 has public memory descriptors and creates a primitive descriptor from an operation descriptor. oneDNN 3 has opaque memory
  * descriptors and creates a primitive descriptor from its arguments. Here a tensor is described by a plain value (struct gt_dnnl_md), and
@@ -49,20 +49,19 @@ dnnl_status_t gt_dnnl_memory(dnnl_engine_t engine, const struct gt_dnnl_md *md, 
 enum gt_dnnl_pass { GT_DNNL_FWD, GT_DNNL_DX, GT_DNNL_DW };
 
 struct gt_dnnl_window {
-	dnnl_alg_kind_t algorithm;             /* dnnl_convolution_direct, dnnl_convolution_winograd */
 	dnnl_dims_t stride, padding, dilation; /* dilation: 0 if the entries of the kernel are adjacent */
 };
 
-/* A request for a convolution or an inner product. In a gradient pass, x, w, b and y describe the gradient of an operand where the pass
- * uses the gradient. */
+/* A request for a convolution or an inner product. In a gradient pass, x, w, b and y describe either an operand or its gradient, whichever
+ * the pass uses. */
 struct gt_dnnl_request {
 	enum gt_dnnl_pass pass;
 	const struct gt_dnnl_window *window;    /* NULL: inner product */
 	const struct gt_dnnl_md *x, *w, *b, *y; /* descriptors of the operands; b is NULL without bias, and GT_DNNL_DX does not use it */
 	const_dnnl_primitive_attr_t attr;
 	const_dnnl_primitive_desc_t hint; /* descriptor of the forward primitive, which oneDNN's gradients require; NULL for GT_DNNL_FWD */
-	/* Optional; if NULL, the first implementation that oneDNN offers is used. It returns whether to use the implementation `name` instead
-	 * of the first one, named `first`. The first implementation for which it returns true is used. */
+	/* Optional; NULL: oneDNN's first implementation is used. Returns whether to use the implementation `name` instead of the first
+	 * implementation, named `first`. The first implementation for which the function returns true is used. */
 	bool (*instead)(const char *first, const char *name);
 };
 

@@ -6,8 +6,8 @@ static dnnl_status_t to_dnnl(const struct gt_dnnl_md *md, dnnl_memory_desc_t *ou
 {
 	if (md->any)
 		return dnnl_memory_desc_init_by_tag(out, md->ndims, md->dims, md->dtype, dnnl_format_tag_any);
-	/* The descriptor is created dense and gets the strides of md afterwards, because oneDNN would compare given strides with unblocked
-	 * dimensions. */
+	/* The descriptor is created dense and then gets the strides of md, because oneDNN would check strides against the dimensions without
+	 * blocks. */
 	dnnl_status_t st = dnnl_memory_desc_init_by_strides(out, md->ndims, md->dims, md->dtype, NULL);
 	if (st != dnnl_success)
 		return st;
@@ -68,13 +68,14 @@ static dnnl_status_t init_op_desc(const struct gt_dnnl_request *r, const dnnl_me
 		return r->pass == GT_DNNL_DX ? dnnl_inner_product_backward_data_desc_init(&op->linear, x, w, y)
 		                             : dnnl_inner_product_backward_weights_desc_init(&op->linear, x, w, b, y);
 	}
+	const dnnl_alg_kind_t direct = dnnl_convolution_direct;
 	if (r->pass == GT_DNNL_FWD)
-		return dnnl_dilated_convolution_forward_desc_init(&op->conv, dnnl_forward_training, c->algorithm, x, w, b, y, c->stride,
-		                                                  c->dilation, c->padding, c->padding);
+		return dnnl_dilated_convolution_forward_desc_init(&op->conv, dnnl_forward_training, direct, x, w, b, y, c->stride, c->dilation,
+		                                                  c->padding, c->padding);
 	if (r->pass == GT_DNNL_DX)
-		return dnnl_dilated_convolution_backward_data_desc_init(&op->conv, c->algorithm, x, w, y, c->stride, c->dilation, c->padding,
+		return dnnl_dilated_convolution_backward_data_desc_init(&op->conv, direct, x, w, y, c->stride, c->dilation, c->padding,
 		                                                        c->padding);
-	return dnnl_dilated_convolution_backward_weights_desc_init(&op->conv, c->algorithm, x, w, b, y, c->stride, c->dilation, c->padding,
+	return dnnl_dilated_convolution_backward_weights_desc_init(&op->conv, direct, x, w, b, y, c->stride, c->dilation, c->padding,
 	                                                           c->padding);
 }
 

@@ -115,13 +115,14 @@ static dnnl_status_t create_pd(dnnl_engine_t e, const struct gt_dnnl_request *r,
 		return r->pass == GT_DNNL_DX ? dnnl_inner_product_backward_data_primitive_desc_create(out, e, x, w, y, r->hint, r->attr)
 		                             : dnnl_inner_product_backward_weights_primitive_desc_create(out, e, x, w, b, y, r->hint, r->attr);
 	}
+	const dnnl_alg_kind_t direct = dnnl_convolution_direct;
 	if (r->pass == GT_DNNL_FWD)
-		return dnnl_convolution_forward_primitive_desc_create(out, e, dnnl_forward_training, c->algorithm, x, w, b, y, c->stride,
-		                                                      c->dilation, c->padding, c->padding, r->attr);
+		return dnnl_convolution_forward_primitive_desc_create(out, e, dnnl_forward_training, direct, x, w, b, y, c->stride, c->dilation,
+		                                                      c->padding, c->padding, r->attr);
 	if (r->pass == GT_DNNL_DX)
-		return dnnl_convolution_backward_data_primitive_desc_create(out, e, c->algorithm, x, w, y, c->stride, c->dilation, c->padding,
+		return dnnl_convolution_backward_data_primitive_desc_create(out, e, direct, x, w, y, c->stride, c->dilation, c->padding,
 		                                                            c->padding, r->hint, r->attr);
-	return dnnl_convolution_backward_weights_primitive_desc_create(out, e, c->algorithm, x, w, b, y, c->stride, c->dilation, c->padding,
+	return dnnl_convolution_backward_weights_primitive_desc_create(out, e, direct, x, w, b, y, c->stride, c->dilation, c->padding,
 	                                                               c->padding, r->hint, r->attr);
 }
 

@@ -1,12 +1,12 @@
-/* Convolutions, and the linear layers that gemm_small.c does not support: oneDNN's convolution and inner product. Both have source,
- * weights, bias and destination, and three primitives.
+/* Convolutions, and the linear layers that gemm_small.c does not support: oneDNN's convolution and inner product. Both have the operands
+ * source, weights, bias and destination, and three primitives: forward, dx and dw.
  *
  * The forward call lets oneDNN choose the layout of the weights, which becomes the layout of the parameter. The primitive of a gradient may
  * need another layout; the call then reorders the weights, which costs little compared to the convolution.
  *
- * oneDNN has bf16 kernels only for processors with AVX-512 (or AVX2-VNNI-2, for some passes). For all others, a call in bf16 is widened:
- * its operands are copied to f32, which is exact, oneDNN's f32 kernel computes, and the result is rounded to bf16. This is the definition
- * of a bf16 call everywhere: products of bf16 values are exact in f32, and sums are taken in f32. Only the order of the sums differs. */
+ * oneDNN has bf16 kernels only for processors with AVX-512 (or AVX2-VNNI-2, for some passes). On all others, a bf16 call is widened: its
+ * operands are copied to f32, which is exact, oneDNN's f32 kernel computes, and the result is rounded to bf16. Every bf16 call is defined
+ * in this way: products of bf16 values are exact in f32, and sums are f32. Only the order of the sums differs. */
 #include "cpu/dnnl_util.h"
 #include "opsig.h"
 #include <stdio.h>
@@ -19,18 +19,18 @@ struct job {
 	const struct gt_attr_conv2d *conv; /* attributes of the convolution; NULL: the operation is linear */
 	int64_t groups;
 	int act;
-	int64_t parts; /* number of parts of the batch, executed one after the other; > 1 only in a forward pass with relu, or if wide */
-	const struct gt_tdesc *x, *y, *b; /* the operands with which oneDNN computes */
+	int64_t parts; /* number of parts of the batch, executed one after the other; above 1 only in a forward pass with relu, or if `wide` */
+	const struct gt_tdesc *x, *y, *b; /* operands of oneDNN's primitive */
 	struct gt_tdesc *w;
 	struct gt_dnnl_md mx, my, mb;
 	bool wide; /* x, y and w are these f32 descriptions of the call's bf16 operands */
 	struct gt_tdesc wide_x, wide_y, wide_w;
 };
 
-/* oneDNN 2.6 offers its batch-reduce kernels (brgconv) before its older jit ones. Measured on AVX-512 in NHWC, the older ones are up to
- * twice as fast for few input channels, for images of a few pixels (brgconv reads all weights once per image), for strided 1x1, and 3 to 10
- * % faster for most of bf16; brgconv is faster by as much for the rest. tests/bench/bench_cpu.c has the shapes. oneDNN 3 names and orders
- * its kernels differently, so its first offer is used. */
+/* oneDNN 2.6 offers its batch-reduce kernels (brgconv) before its older jit ones. Measured on AVX-512 in NHWC, the older kernels are up to
+ * twice as fast for few input channels, images of a few pixels (brgconv reads all weights once per image) and strided 1x1, and 3 to 10 %
+ * faster for most bf16 calls; for all other calls brgconv is faster by as much. tests/bench/bench_cpu.c has the shapes. oneDNN 3 names and
+ * orders its kernels differently, so its first offer is used. */
 static bool prefers_jit(const struct job *j)
 {
 	const struct gt_attr_conv2d *c = j->conv;
@@ -62,8 +62,7 @@ static enum gt_code make_pd(const struct job *j, enum gt_dnnl_pass pass, const s
 	dnnl_status_t st;
 	*pd = NULL;
 	if (c) {
-		window = (struct gt_dnnl_window){.algorithm = dnnl_convolution_direct,
-		                                 .stride = {c->stride[0], c->stride[1]},
+		window = (struct gt_dnnl_window){.stride = {c->stride[0], c->stride[1]},
 		                                 .padding = {c->padding[0], c->padding[1]},
 		                                 .dilation = {c->dilation[0] - 1, c->dilation[1] - 1}};
 		r.window = &window;
@@ -124,7 +123,7 @@ static enum gt_code choose_primitive(struct job *j, dnnl_primitive_desc_t *pd, s
 	GT_TRY(gt_dnnl_md(j->w, j->groups, mine, err));
 	if (gt_dnnl_md_is(mine, weights_md(j, *pd)))
 		return GT_OK;
-	/* The same implementation may support the given layout too. Another implementation would be slower than a reorder. */
+	/* If the same implementation supports the given layout, no reorder is needed. Another implementation would be slower than a reorder. */
 	GT_TRY(pass_pd(j, mine, &given, err));
 	if (given && !strcmp(gt_dnnl_impl(given), gt_dnnl_impl(*pd)) && !gt_dnnl_slow(given)) {
 		dnnl_primitive_desc_destroy(*pd);
@@ -181,7 +180,7 @@ struct operands {
 	dnnl_memory_t b;   /* bias, or its gradient; NULL: none */
 };
 
-/* Adds the operands of a pass, and the steps before its primitive. Gradients that are added to others are scratch tensors. */
+/* Adds the operands of a pass, and the steps before its primitive. Gradients that are accumulated are first written to scratch tensors. */
 static enum gt_code operands_add(struct job *j, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *mine, gt_dnnl_ref theirs,
                                  struct operands *o, struct gt_err *err)
 {
@@ -254,8 +253,8 @@ static enum gt_code build_kernel(struct job *j, struct gt_dnnl_kernel *k, dnnl_p
  * parts have the same size, because they share a primitive. */
 #define RELU_PART (1 << 20) /* bytes of output per thread: half of an L2 cache */
 
-/* A widened batch is executed in parts whose f32 copies have about this size together, so that bf16 keeps its lower use of memory. The
- * division depends on shapes only, as sums over parts must not depend on the number of threads. */
+/* A widened batch is executed in parts whose f32 copies together have about this size, so that bf16 still needs less memory than f32. The
+ * division depends on shapes only, because sums over parts must not depend on the number of threads. */
 #define WIDE_PART ((int64_t)16 << 20)
 #define WIDE_LEAST 8 /* samples of a part: fewer would leave threads idle */
 
@@ -286,7 +285,7 @@ static int64_t parts_of(const struct job *j)
 	return parts;
 }
 
-/* Sets the operands of the pass: those of the call, or their f32 descriptions. */
+/* Sets the operands of the pass: the operands of the call, or their f32 descriptions. */
 static void take_operands(struct job *j, bool wide)
 {
 	const struct gt_opcall *call = j->call;
@@ -355,7 +354,7 @@ enum gt_code gt_cpu_conv(struct gt_dev *dev, const struct gt_opcall *call, struc
 	struct job j = {.dev = dev, .call = call, .conv = a, .groups = a->groups > 1 ? a->groups : 1, .act = a->act};
 	j.pass = call->code == GT_OP_CONV2D ? GT_DNNL_FWD : call->code == GT_OP_CONV2D_DX ? GT_DNNL_DX : GT_DNNL_DW;
 	if (gt_cpu_winograd(dev)) {
-		GT_TRY(gt_dnnl_wino(dev, call, out, err));
+		GT_TRY(gt_cpu_winograd_conv(dev, call, out, err));
 		if (*out)
 			return GT_OK;
 	}

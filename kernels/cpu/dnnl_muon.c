@@ -1,6 +1,6 @@
 /* The operation muon: momentum over the flat arena, then for each matrix the Newton-Schulz iteration as products of oneDNN's sgemm. A
- * weight has the (blocked) layout of its convolution, so its elements are copied into the order [out, others] first and back at the end. In
- * f64, which serves as reference, the products are plain loops. */
+ * weight has the (blocked) layout of its convolution, so its elements are first copied into the order [out, other dimensions], and copied
+ * back at the end. In f64, which is only a reference, the products are plain loops. */
 #include "cpu/dnnl_util.h"
 #include "cpu/loops.h"
 #include "ew.h"
@@ -17,7 +17,7 @@ struct matrix {
 };
 
 struct muon {
-	struct gt_cpu_loop loop; /* over the elements of one matrix at a time */
+	struct gt_cpu_loop loop; /* loop over the elements of one matrix at a time */
 	char *p, *buf;
 	const char *g;
 	const struct gt_scalars *scalars;

@@ -50,8 +50,8 @@ enum gt_code gt_dnnl_open(struct gt_dnnl **out, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns the name of the largest instruction set of this processor that both major versions of oneDNN know. oneDNN's value of a set
- * includes the bits of its subsets. */
+/* Returns the name of this processor's largest instruction set that both major versions of oneDNN have. oneDNN's value of a set includes
+ * the bits of its subsets. */
 const char *gt_dnnl_isa(void)
 {
 	static const struct {
@@ -160,7 +160,7 @@ enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, struct gt_dnnl
 	md->strides[0] = s[0];
 	if (g) {
 		if (o && md->dims[1] % block_of(l, 0))
-			return gt_fail(err, GT_EINTERNAL, "the blocks of these convolution weights cross the border of a group");
+			return gt_fail(err, GT_EINTERNAL, "the memory blocks of these convolution weights cross the border of a group");
 		md->strides[0] = o ? s[0] * (md->dims[1] / block_of(l, 0)) : s[0];
 		md->strides[1] = s[0];
 	}
@@ -257,7 +257,7 @@ static enum gt_code set_handles(struct gt_dnnl_kernel *k, const struct gt_launch
 		if (p == t->last)
 			continue;
 		if (dnnl_memory_set_data_handle(t->mem, p) != dnnl_success)
-			return gt_fail(err, GT_EINTERNAL, "%s: oneDNN refuses a data handle", k->text);
+			return gt_fail(err, GT_EINTERNAL, "%s: oneDNN rejects a data handle", k->text);
 		t->last = p;
 	}
 	return GT_OK;
@@ -463,7 +463,7 @@ enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, struct gt_err *err)
 	dnnl_status_t st = dnnl_primitive_attr_create(out);
 	if (st == dnnl_success)
 		st = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
-	return st == dnnl_success ? GT_OK : gt_fail(err, GT_EFAIL, "oneDNN refuses attributes: status %d", (int)st);
+	return st == dnnl_success ? GT_OK : gt_fail(err, GT_EFAIL, "oneDNN rejects attributes: status %d", (int)st);
 }
 
 const char *gt_dnnl_impl(const_dnnl_primitive_desc_t pd)

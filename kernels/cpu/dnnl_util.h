@@ -1,4 +1,4 @@
-/* Connects gtrain and oneDNN: tensor descriptors, layouts, and the list kernel, a gtrain kernel that is a short list of oneDNN primitives.
+/* oneDNN in gtrain: tensor descriptors, layouts, and the list kernel, a gtrain kernel that is a short list of oneDNN primitives.
  *
  * prepare builds a list kernel from tensors (memory objects bound to an input, an output or an offset in the workspace) and steps (a
  * primitive with its arguments, a sum into an output, or a relu). launch sets the data handles that have changed and executes the steps
@@ -12,7 +12,7 @@
 dnnl_engine_t gt_dnnl_engine(const struct gt_dev *dev);
 dnnl_engine_t gt_dnnl_engine_of(const struct gt_dnnl *d);
 
-/* Converts a oneDNN status to GT_OK, or to an error with a sentence that names the operation, the failed call and the status. The error is
+/* Converts a oneDNN status to GT_OK, or to an error whose message names the operation, the failed call and the status. The error is
  * GT_EUNAVAILABLE if oneDNN has no implementation. */
 enum gt_code gt_dnnl_check(dnnl_status_t s, const struct gt_opcall *call, const char *what, struct gt_err *err);
 
@@ -58,7 +58,7 @@ struct gt_dnnl_step {
 	size_t offset;      /* byte offset in the workspace */
 	int64_t count;      /* number of elements for one slice */
 	bool moves;         /* true: every slice has its own `count` elements of the operand; false: all slices have the same elements */
-	bool add;           /* GT_DNNL_SUM without moves: true: the first slice adds to the output, as all others do; false: it overwrites it */
+	bool add;           /* GT_DNNL_SUM without `moves`: whether the first slice, too, adds to the output; false: it overwrites the output */
 	enum gt_dtype type; /* GT_DNNL_RELU: type of the output */
 };
 
@@ -74,7 +74,7 @@ struct gt_dnnl_kernel {
 enum gt_code gt_dnnl_kernel_make(struct gt_dnnl_kernel **out, struct gt_err *err);
 void gt_dnnl_kernel_release(struct gt_kernel *k);
 /* Adds a tensor and returns its memory object in *mem, for the arguments of steps. where is GT_DNNL_IN, GT_DNNL_OUT or GT_DNNL_SCRATCH.
- * index is that of the input or output; a scratch tensor gets an offset in the workspace instead. */
+ * index: number of the input or output; a scratch tensor gets an offset in the workspace instead. */
 enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int where, int index,
                                 dnnl_memory_t *mem, struct gt_err *err);
 /* Adds a scratch tensor with a descriptor of oneDNN. */
@@ -103,10 +103,10 @@ enum gt_code gt_dnnl_widen_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, con
 /* Adds the step that copies the scratch tensor mem, of f32, to the first output, of bf16 and of the same layout. Every slice has its own
  * count elements of this output. */
 enum gt_code gt_dnnl_narrow_add(struct gt_dnnl_kernel *k, dnnl_memory_t mem, int64_t count, struct gt_err *err);
-/* Describes the part of a tensor that has only the first n entries of dimension i. */
+/* Describes the part of a tensor with the first n entries of dimension i. */
 enum gt_code gt_dnnl_md_part(const struct gt_tdesc *d, int i, int64_t n, struct gt_dnnl_md *md, struct gt_err *err);
 
-/* Creates the attributes of all primitives of gtrain: the caller provides the scratchpad. The caller destroys *out. */
+/* Creates the attributes that all primitives of gtrain use (the caller provides the scratchpad). The caller destroys *out. */
 enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, struct gt_err *err);
 /* Returns whether pd uses one of oneDNN's reference loops. */
 bool gt_dnnl_reference(const_dnnl_primitive_desc_t pd);

@@ -1,4 +1,4 @@
-/* Dropout, forward and gradient. Each draws the mask again (ew.h), so the mask is not stored. */
+/* Dropout, forward and gradient. Both draw the same mask (ew.h), so the mask is not stored. */
 #include "cpu/loops.h"
 #include "ew.h"
 #include <string.h>
@@ -49,7 +49,7 @@ enum gt_code gt_cpu_dropout(struct gt_dev *dev, const struct gt_opcall *call, st
 	struct dropout *k;
 	(void)dev;
 	if (n < 1 || n / 4 > UINT32_MAX)
-		return gt_opcall_refuse(call, err, "a sample is too big");
+		return gt_opcall_refuse(call, err, "a sample has too many elements");
 	GT_LOOP_NEW(k, slots, call, "philox", err);
 	k->loop.head.launch = launch_dropout;
 	k->n = n;

@@ -102,7 +102,7 @@ static enum gt_code launch_eltwise(struct gt_dev *dev, struct gt_kernel *head, c
 
 enum gt_code gt_cpu_eltwise(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	/* outputs are bound after inputs: in an activation's gradient, y may be an input, and `out` must become dx */
+	/* outputs are bound after inputs, because an activation's gradient may have the input y, and `out` must become dx */
 	static const struct gt_operand_slot slots[] = {GT_SLOT_AS(eltwise, "y", args.out), GT_SLOT_AS(eltwise, "dx", args.out)};
 	const struct gt_tdesc *x = gt_opcall_input(call);
 	struct gt_tdesc *y = gt_opcall_output(call);

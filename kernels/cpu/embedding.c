@@ -1,7 +1,7 @@
-/* embedding, embedding_bag and the gradients of their tables. A gradient first sorts the entries, the pairs of a token and its position, by
- * token, so that each row of the table is summed at once, in the order of the positions, and written once. Threads divide the columns:
- * results do not depend on the number of threads. The cost of a call does not depend on the number of rows of the table, except that
- * embedding.dw sets all rows to 0 unless it accumulates. */
+/* embedding, embedding_bag and the gradients of their tables. A gradient first sorts the entries (pairs of a token and its position) by
+ * token, so that each row of the table is summed in the order of the positions and written once. Threads divide the columns: results do not
+ * depend on the number of threads. The cost of a call does not depend on the number of rows of the table, except that embedding.dw sets all
+ * rows to 0 unless it accumulates. */
 #include "cpu/loops.h"
 #include "cpu/update.h"
 #include "optimizer.h"
@@ -24,7 +24,7 @@ struct embedding {
 	gt_range_fn *zero_fn;   /* NULL: the gradient is added to dw, or is not stored */
 	int64_t entries;        /* tokens that the call reads */
 	int64_t step, first;    /* entry e is tokens[e * step + first] */
-	int64_t bag;            /* entries of a sample, whose row in y or dy they share; 1 without bags */
+	int64_t bag;            /* number of entries of a sample, which share a row of y or dy; 1 without bags */
 	int64_t rows, cols;     /* of the table */
 	int64_t begin, end;     /* the range of rows that a gradient covers; other rows are skipped */
 	int64_t padding;        /* padding token: has no gradient, and bags skip it; -1: none */
@@ -37,7 +37,7 @@ struct embedding {
 	/* set by each launch of a gradient */
 	const int32_t *token, *place; /* the sorted entries */
 	int64_t sorted;               /* number of sorted entries */
-	const double *share;          /* for each sample, 1 / number of its tokens that count; NULL: all 1 */
+	const double *share;          /* for each sample, 1 / number of its tokens in the mean; NULL: all 1 */
 	const struct gt_cpu_apply *apply;
 };
 
@@ -66,7 +66,7 @@ static enum gt_code check_tokens(const struct embedding *k, struct gt_err *err)
 		return GT_OK;
 	for (int64_t e = 0; e < k->entries; e++)
 		if ((uint32_t)k->tokens[e * k->step + k->first] == most)
-			return gt_fail(err, GT_EDATA, "%s: token %d of sample %lld in its batch: the table has rows 0..%lld", k->name,
+			return gt_fail(err, GT_EDATA, "%s: token %d of sample %lld in the batch: the table has rows 0..%lld", k->name,
 			               (int)(int32_t)most,
 			               (long long)(e / k->bag), (long long)k->rows - 1);
 	return GT_OK;
@@ -87,7 +87,7 @@ static void sort_entries(struct embedding *k, void *scratch)
 	int bits = 0;
 	while ((k->rows - 1) >> bits)
 		bits++;
-	/* digits of about the same size: a table of ten rows sorts by 4 bits, and does not clear the counters of 2,048 values */
+	/* digits of about equal size: a table of ten rows is sorted by one digit of 4 bits, not of 11 bits with 2,048 counters */
 	int digits = (bits + DIGIT - 1) / DIGIT, digit = digits ? (bits + digits - 1) / digits : 0;
 	int64_t values = (int64_t)1 << digit;
 	for (int64_t s = 0; s < k->entries / k->bag; s++) {
@@ -170,7 +170,7 @@ static const char *init_common(struct embedding *k, const struct gt_opcall *call
 	bool bag = is_bag(call);
 	int64_t n = gt_tdesc_count(tokens), width = tokens->dim[tokens->rank - 1];
 	if (a->column >= 0 && (bag || a->column >= width))
-		return "the tokens have no such column";
+		return "the requested column of the tokens does not exist";
 	k->step = a->column >= 0 ? width : 1;
 	k->first = a->column >= 0 ? a->column : 0;
 	k->entries = n / k->step;
@@ -180,7 +180,7 @@ static const char *init_common(struct embedding *k, const struct gt_opcall *call
 	k->padding = a->padding;
 	k->mode = bag ? a->mode : GT_BAG_SUM;
 	if (of->dim[0] * k->bag != k->entries)
-		return "there is not one row for each token, or for each bag";
+		return "expected one row for each token, or for each bag";
 	if (n > INT32_MAX / 2)
 		return "there are too many tokens in a batch";
 	if (gt_opcall_operand(call, "dy") && k->mode == GT_BAG_MAX && !gt_opcall_operand(call, "idx"))
@@ -230,7 +230,7 @@ enum gt_code gt_cpu_embedding_update(struct gt_dev *dev, const struct gt_opcall 
 	if (why)
 		return gt_opcall_refuse(call, err, why);
 	if (dy->dtype == GT_F64 || !gt_tdesc_plain(table))
-		return gt_opcall_refuse(call, err, "it supports plain tables in f32 only");
+		return gt_opcall_refuse(call, err, "only plain tables in f32 are supported");
 	GT_LOOP_NEW(k, slots, call, "rows", err);
 	if ((why = init_common(k, call, &a->table, dy, table))) {
 		free(k);

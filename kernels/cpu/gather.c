@@ -1,7 +1,7 @@
 /* Gathers a batch from the dataset in memory. Images: selects bytes by index, crops, flips, normalises and converts them; a row of an image
- * is first copied as bytes (shifted or mirrored), then one vector loop applies scale, shift and type. Images with recipes: transforms them
- * pixel by pixel, as the reference for GPUs; on the host, the reader threads transform images faster. Rows of values: copies them;
- * sequences of different lengths get padding at their ends. */
+ * is first copied as bytes (shifted or mirrored), then one vector loop applies scale and shift and converts the type. Images with recipes:
+ * transforms images pixel by pixel. This is the reference for GPUs; on the host, reader threads transform images faster. Rows of values:
+ * copies them; sequences of different lengths get padding at their ends. */
 #include "aug.h"
 #include "cpu/loops.h"
 #include "ew.h"
@@ -15,13 +15,13 @@
 
 /* Describes where the samples of a batch are in the dataset. */
 struct lookup {
-	int64_t n, samples;   /* n: number of rows of the result, which holds the first view of all samples, then the next view */
+	int64_t n, samples;   /* n: number of rows of the result: the first view of all samples, then the second view of all samples, ... */
 	int64_t all;          /* number of samples of the dataset */
 	int64_t rows, length; /* shape of the operand index; rows is 0 if index lists the samples of the batch itself */
 };
 
 struct gather {
-	struct gt_cpu_loop loop; /* over the rows of the result */
+	struct gt_cpu_loop loop; /* loop over the rows of the result */
 	const uint8_t *images;
 	const int32_t *labels;
 	const int64_t *index; /* after find_first_index, points to the entry of the batch's first sample */
@@ -36,7 +36,7 @@ struct gather {
 	enum gt_dtype t;
 	bool move; /* true if an augmentation crops or flips images */
 	bool reflect;
-	float *scale, *shift; /* one entry for each byte that is converted at a time: the bytes of a row if move is true, else of an image */
+	float *scale, *shift; /* one entry for each byte of a row (if move is true) or of an image, which is converted at a time */
 };
 
 GT_CLONES static void row_f32(float *restrict y, const uint8_t *restrict u, const float *restrict scale, const float *restrict shift,
@@ -142,7 +142,7 @@ static void gather_samples(const void *ctx, int64_t begin, int64_t end)
 		if (!view && k->target)
 			k->target[s] = k->labels[at];
 		if (n + AHEAD < end && s + AHEAD < samples &&
-		    /* the samples that follow may be anywhere in memory, so they are prefetched */
+		    /* prefetch: the next samples may be anywhere in memory */
 		    (uint64_t)index[(s + AHEAD) * stride] < (uint64_t)all)
 			for (int64_t i = 0; i < size && i < 4096; i += 64)
 				__builtin_prefetch(images + index[(s + AHEAD) * stride] * size + i);
@@ -164,7 +164,7 @@ static enum gt_code gather_launch(struct gt_dev *dev, struct gt_kernel *head, co
 	k->bad = -1;
 	k->step_args = a->step_args;
 	GT_TRY(find_first_index(&k->look, a->step_args, &k->index, &k->stride, err));
-	if (a->stream) /* on other streams than 0, the loader's thread runs alone beside a step that uses all other threads */
+	if (a->stream) /* other streams than 0: the loader's thread works alone while a step uses all other threads */
 		gather_samples(k, 0, k->loop.n);
 	else
 		gt_cpu_for(dev, k->loop.n, k->loop.grain, 1, gather_samples, k);
@@ -214,7 +214,7 @@ enum gt_code gt_cpu_gather(struct gt_dev *dev, const struct gt_opcall *call, str
 	if (k->move && (row > MAX_ROW || (k->reflect && (pad >= k->h || pad >= k->w)))) {
 		gather_release(&k->loop.head);
 		return gt_opcall_refuse(call, err, row > MAX_ROW ? "augmentation supports image "
-		                     "rows of at most 4096 values" : "the padding reaches past the mirrored image");
+		                     "rows of at most 4096 values" : "the padding is larger than the mirrored image");
 	}
 	*out = &k->loop.head;
 	return GT_OK;
@@ -366,7 +366,7 @@ enum gt_code gt_cpu_gather_rows(struct gt_dev *dev, const struct gt_opcall *call
 	                               : d->dtype == GT_F32 && (y->dtype == GT_F32 || y->dtype == GT_BF16 || y->dtype == GT_F64);
 	(void)dev;
 	if (!fits)
-		return gt_opcall_refuse(call, err, "rows of i32 stay i32, and rows of f32 become f32, bf16 or f64");
+		return gt_opcall_refuse(call, err, "rows of i32 must stay i32, and rows of f32 must become f32, bf16 or f64");
 	GT_LOOP_NEW(k, slots, call, "loops:gather", err);
 	k->loop.head.launch = gather_rows_launch;
 	k->width = gt_tdesc_count(d) / d->dim[0];
@@ -402,7 +402,7 @@ static enum gt_code gather_ragged_launch(struct gt_dev *dev, struct gt_kernel *h
 			return fail_outside(at, err);
 		int64_t from = k->start[at], n = k->start[at + 1] - from;
 		if (from < 0 || n < 0 || n > k->width || from + n > k->total)
-			return gt_fail(err, GT_EINTERNAL, "gather: sample %lld has %lld numbers, but a row has %lld", (long long)at, (long long)n,
+			return gt_fail(err, GT_EINTERNAL, "gather: sample %lld has %lld values, but a row has only %lld", (long long)at, (long long)n,
 			               (long long)k->width);
 		memcpy(y, k->rows + from, (size_t)n * sizeof *y);
 		for (int64_t e = n; e < k->width; e++)

@@ -3,8 +3,8 @@
  * The weights [out, in] are stored in tiles of 16 x 16. Tiles are ordered (in tiles, out tiles); a tile has 16 rows of `in` with 16 values
  * of `out` (struct gt_layout: order 1,0; blocks 16 of dimension 1, 16 of dimension 0; oneDNN's BA16b16a). All three products read or write
  * this layout with whole vectors: the forward pass keeps tiles of y in registers and iterates over `in`; dw keeps tiles of dw and iterates
- * over the batch; dx keeps tiles of its own transpose and iterates over `out`, because transposing dy and dx, which are small, costs less
- * than transposing the weights. A batch of 32 is too small to repay the packing of a general gemm.
+ * over the batch; dx keeps tiles of its own transpose and iterates over `out`, because dy and dx are small, so that transposing them costs
+ * less than transposing the weights. A batch of 32 is too small to repay the packing of a general gemm.
  *
  * Results depend on the shapes and on the instruction set, not on the number of threads. */
 #ifndef GT_CPU_GEMM_SMALL_H
@@ -30,12 +30,12 @@ struct gt_gemm {
 	void (*apply)(const void *ctx, const float *dw, int64_t at, int64_t n);
 	const void *ctx;
 	float *scratch;          /* workspace of gt_gemm_scratch_dw() bytes, for threads with indices >= first */
-	int first;               /* index of the first thread that works on this product */
+	int first;               /* index of the first thread that computes this product */
 };
 
 struct gt_gemm_isa {
 	const char *name; /* "avx512" */
-	/* Each of the three functions computes the share of thread `thread` of `threads`. The threads need no barrier between them. */
+	/* Each of the three functions computes the part of thread `thread` of `threads`. The threads need no barrier between them. */
 	void (*fwd)(const struct gt_gemm *g, int thread, int threads);
 	void (*dx)(const struct gt_gemm *g, int thread, int threads);
 	void (*dw)(const struct gt_gemm *g, int thread, int threads);

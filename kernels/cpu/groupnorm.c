@@ -1,7 +1,7 @@
 /* Group normalisation (torch.nn.GroupNorm): a sample's channels are divided into groups of neighbouring channels, and each group is
  * normalised over its channels and pixels, with biased variance and eps inside the root. Activations are channels last: a pixel is a row of
  * C elements, so loops run along the channels, in blocks of up to BLOCK. A unit of work is one sample's channels of one block: whole
- * groups, or one group that is wider than a block. Sums are made in double, pixel after pixel, whatever the number of threads. */
+ * groups, or one group that is wider than a block. Sums are double, over the pixels in order, for any number of threads. */
 #include "cpu/loops.h"
 #include "ew.h"
 #include <math.h>
@@ -10,7 +10,7 @@
 #define GT_LANE static inline __attribute__((always_inline))
 
 struct groupnorm {
-	struct gt_cpu_loop loop; /* over the units of all samples */
+	struct gt_cpu_loop loop; /* loop over the units of all samples */
 	const void *x, *dy;
 	const float *gamma, *beta; /* NULL: not affine */
 	float *mean, *rstd;        /* statistics of each group, [samples, groups]; in the forward pass, NULL if they are not stored */
@@ -20,7 +20,7 @@ struct groupnorm {
 	double *part; /* backward: [2, samples, channels], for each channel the sums over its pixels of dy and of dy * xhat */
 	int64_t samples, channels, pixels, groups;
 	int64_t width;  /* channels of a group */
-	int64_t span;   /* channels of a unit; the last unit of a sample may have fewer */
+	int64_t span;   /* channels of a unit; the last unit of a sample may have fewer channels */
 	int64_t units;  /* of a sample */
 	double eps;
 };
@@ -99,7 +99,7 @@ GT_LANE void normalize_unit(const struct groupnorm *c, int64_t unit, const bool 
 		add_groups(c, &b, group, channel, sq);
 	}
 	for (int k = 0; k < ngroups; k++) {
-		double off = sum[k] / count - mean[k]; /* sq has squares of distances from the rounded mean; off corrects that */
+		double off = sum[k] / count - mean[k]; /* sq is the sum of squared distances from the rounded mean; off corrects the rounding */
 		rstd[k] = (float)(1 / sqrt(fmax(sq[k] / count - off * off, 0) + c->eps));
 		if (c->mean) {
 			c->mean[sample * c->groups + group + k] = mean[k];

@@ -1,7 +1,7 @@
-/* Runs a list of launches in one team of threads. Small kernels take a few microseconds, and if OpenMP started and ended a team for each of
- * them, that would be a tenth of a small network's step. Here the threads of one parallel region process the list together: every thread
- * does its part of a kernel that has parts, the first thread runs small kernels alone, and a barrier separates a kernel from the next
- * kernel that reads its results.
+/* Runs a list of launches in one team of threads. Small kernels take a few microseconds. If OpenMP started and ended a team for each of
+ * them, this would take a tenth of a small network's step. Here the threads of one parallel region process the list together: every thread
+ * does its part of a kernel with parts, the first thread runs small kernels alone, and a barrier precedes a kernel that reads the results
+ * of earlier kernels.
  *
  * A thread that waits spins for some microseconds, as long as a kernel takes, and then sleeps (futex), because on a shared machine the
  * thread for which it waits may not be running. If that happens often, one thread processes the list alone (team_choice.h). */
@@ -20,7 +20,7 @@
 
 struct meeting {
 	_Alignas(64) _Atomic uint32_t round;
-	bool go[2]; /* result of the barrier in even and in odd rounds, written by the last thread to arrive; no thread is two rounds late */
+	bool go[2]; /* result of even and odd rounds of the barrier, written by the last thread to arrive; no thread is two rounds late */
 	_Alignas(64) atomic_int arrived;
 	atomic_int asleep;
 	bool failed; /* true: a kernel has failed; only the first thread sets this */
@@ -62,7 +62,7 @@ static bool can_join_region(const struct gt_kernel *k)
 	return k->part || k->small;
 }
 
-/* Executes the list with one thread; only oneDNN's kernels use the threads for which they were made. */
+/* Executes the list with one thread; only oneDNN's kernels still use all threads for which they were made. */
 static enum gt_code launch_alone(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err)
 {
 	for (int i = 0; i < n; i++)

@@ -13,7 +13,7 @@
 struct layernorm {
 	struct gt_cpu_loop loop; /* over rows */
 	const void *x, *dy;
-	/* NULL: the layer has no parameters. The loops find them in the element order of the activations */
+	/* in the loops in the element order of the activations; NULL: the layer has no parameters */
 	const void *gamma, *beta;
 	void *mean, *rstd; /* outputs of the forward operation, NULL if they are absent; operands of the gradient */
 	void *y, *dx, *dgamma, *dbeta;
@@ -36,7 +36,7 @@ GT_LANE int64_t param_index(const struct layernorm *c, int64_t j)
 #define GT_TYPED "cpu/layernorm.inc"
 #include "cpu/typed.inc"
 
-/* Copies a parameter to the scratch memory in the order of the activations, if it has another one. */
+/* Copies a parameter that has another element order to the scratch memory, in the order of the activations. */
 static const void *in_order(const struct layernorm *k, const void *param, void *to)
 {
 	if (!param || !k->pixels)

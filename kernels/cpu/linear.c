@@ -1,5 +1,5 @@
-/* Linear layers: selects the implementation of a call and connects gemm_small.c to the backend. The forward call selects by the batch size
- * and thereby sets the layout of the weights. The gradients use the layout that the weights have. */
+/* Linear layers: selects the implementation of a call and connects gemm_small.c to the backend. The batch size determines the
+ * implementation of the forward call, which sets the layout of the weights. The gradients use this layout. */
 #include "cpu/cpu.h"
 #include "cpu/gemm_small.h"
 #include "cpu/loops.h"
@@ -80,7 +80,7 @@ static enum gt_code launch_parts(struct gt_dev *dev, struct gt_kernel *k, const 
 {
 	int threads = gt_cpu_threads(dev);
 	(void)err;
-	if (gt_cpu_threads_now(dev) == 1) { /* one thread does the parts of all threads; the results have the same bits */
+	if (gt_cpu_threads_now(dev) == 1) { /* one thread computes the parts of all threads, with the same bits */
 		for (int i = 0; i < threads; i++)
 			k->part(dev, k, a, i, threads);
 		return GT_OK;
@@ -101,7 +101,7 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	if (why)
 		return gt_opcall_refuse(call, err, why);
 	if (!isa || x->dtype != GT_F32 || x->dim[0] > GT_GEMM_APPLY_M || !(w->any || in_tiles(w)))
-		return gt_opcall_refuse(call, err, "it supports f32, small batches and weights in tiles only");
+		return gt_opcall_refuse(call, err, "only f32, small batches and tiled weights are supported");
 	w->layout = tiles;
 	w->any = false;
 	GT_KERNEL_NEW(k, err);
@@ -191,8 +191,8 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	const struct gt_tdesc *x = gt_opcall_operand(call, fwd || dw ? "x" : "dx");
 	struct gt_tdesc *w = gt_opcall_operand(call, dw ? "dw" : "w");
 	struct linear *k;
-	if (fwd && call->nout > 1) /* the output of relu serves as a mask without cost, because it is in the cache */
-		return gt_opcall_refuse(call, err, "this backend does not write masks of bits");
+	if (fwd && call->nout > 1) /* the output of relu is used as the mask; reading it costs nothing, because it is in the cache */
+		return gt_opcall_refuse(call, err, "this backend does not write bit masks");
 	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))
 		return mask ? prepare_masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);
 	if (w->any) {

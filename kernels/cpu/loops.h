@@ -4,8 +4,7 @@
  *     gt_cpu_for(dev, n, 4096, 16, scale, &ctx);                                      divides [0, n) among the threads
  *
  * The two levels are necessary because an OpenMP region inside a cloned function would be compiled only for the baseline instruction set.
- * Results never depend on the division: a function either processes elements independently, or reduces over chunks with fixed
- * boundaries. */
+ * Results never depend on the division: a function processes its elements independently, or reduces over chunks with fixed boundaries. */
 #ifndef GT_KERNELS_CPU_LOOPS_H
 #define GT_KERNELS_CPU_LOOPS_H
 
@@ -46,8 +45,8 @@ static inline int gt_cpu_type(enum gt_dtype t)
 		op##_f32, op##_bf16, op##_f64                                                                                                      \
 	}
 
-/* A kernel made of loops. Its struct has the shapes, which prepare fills in, and a member for the address of each operand, named as the
- * operand in opcall.h. A launch sets the addresses (NULL: the operand is absent), then runs the loop, which gets the kernel as its context:
+/* A kernel made of loops. Its struct has the shapes, which prepare fills in, and the address of each operand in a member with the operand's
+ * name in opcall.h. A launch sets the addresses (NULL: the operand is absent), then runs the loop, which gets the kernel as its context:
  *
  *     struct softmax {
  *         struct gt_cpu_loop loop;
@@ -61,8 +60,8 @@ static inline int gt_cpu_type(enum gt_dtype t)
  *     k->cols = x->dim[1];
  *     gt_cpu_loop_over(&k->loop, softmax_f32, rows, grain);
  *
- * A kernel that does more sets loop.head.launch to a function that begins with `struct softmax *k = gt_cpu_loop_bind(head, a);`. Because a
- * launch writes to the kernel, launches of one kernel do not overlap. */
+ * A kernel that needs more than a loop sets loop.head.launch to a function that begins with `struct softmax *k = gt_cpu_loop_bind(head,
+ * a);`. Because a launch writes to the kernel, launches of one kernel do not overlap. */
 struct gt_cpu_loop {
 	struct gt_kernel head;
 	gt_range_fn *fn; /* the loop over [0, n); the members have the meaning of the arguments of gt_cpu_for */

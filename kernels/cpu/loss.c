@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_CLASS INT32_MAX /* rank of a row whose target has no class: the row has a loss, but no accuracy */
+#define NO_CLASS INT32_MAX /* rank of a row whose target is not a class: the row adds to the loss, but not to the accuracy */
 
 struct loss {
 	struct gt_cpu_loop loop;
 	const void *x;
-	const int32_t *target; /* label of each row; not used if dense is given */
+	const int32_t *target; /* label of each row; not used if dense is not NULL */
 	const float *dense;    /* target of each output, [rows, cols]; NULL: labels */
 	const double *weights; /* gt_attr_loss.weights; NULL: all 1 */
 	const double *scale;
@@ -20,8 +20,8 @@ struct loss {
 	const double *number; /* gt_attr_loss.number */
 	double inv_weight;
 	double *loss;  /* the loss of each row, in the scratch memory */
-	int32_t *rank; /* the rank of each row's target, in the scratch memory; -1: the row does not count */
-	bool may_ignore, by_class; /* by_class: the weights are those of the classes */
+	int32_t *rank; /* the rank of each row's target, in the scratch memory; -1: the row is not counted */
+	bool may_ignore, by_class; /* by_class: `weights` has a weight for each class */
 	double copy[]; /* the parameters, then the weights */
 };
 
@@ -35,7 +35,7 @@ static gt_range_fn *const loops[GT_OP_COUNT][GT_T_COUNT] = {
 	GT_LOSS_POINTWISE(GT_X)
 #undef GT_X
 };
-/* Loops for some calls of cross_entropy and mse. */
+/* Loops for cross_entropy with weights or dense targets, and for mse with labels. */
 static gt_range_fn *const shares[GT_T_COUNT] = GT_TYPES(cross_entropy_shares), *const mse_labels[GT_T_COUNT] = GT_TYPES(mse_labels);
 
 static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
@@ -47,10 +47,10 @@ static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *head, cons
 	c->inv_weight = a->step_args->inv_weight * (c->scale ? *c->scale : 1);
 	c->loss = a->scratch;
 	c->rank = (int32_t *)(c->loss + rows);
-	/* Labels are checked when a dataset is opened, but not against the number of this model's outputs. */
+	/* Labels are checked when a dataset is opened, but not against the number of outputs of this model. */
 	for (int64_t r = 0; target && r < rows; r++)
 		if ((target[r] < 0 || target[r] >= c->cols) && !(c->may_ignore && target[r] == c->ignore))
-			return gt_fail(err, GT_EDATA, "label %d of sample %lld in its batch: the model has classes 0..%lld", (int)target[r],
+			return gt_fail(err, GT_EDATA, "label %d of sample %lld in the batch: the model has classes 0..%lld", (int)target[r],
 			               (long long)r, (long long)c->cols - 1);
 	gt_cpu_for(dev, rows, c->loop.grain, 1, c->loop.fn, c);
 	double sum = 0, weight = 0;

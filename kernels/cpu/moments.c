@@ -1,5 +1,5 @@
-/* batchnorm.merge: combines the statistics of several ranks into those of a batch. These are a few thousand values, so one thread computes
- * them, in double. */
+/* batchnorm.merge: combines the statistics of several ranks into the statistics of a batch. One thread computes the few thousand values, in
+ * double. */
 #include "moments.h"
 #include "cpu/loops.h"
 #include <math.h>
@@ -68,9 +68,9 @@ enum gt_code gt_cpu_moments(struct gt_dev *dev, const struct gt_opcall *call, st
 	struct merge *k;
 	(void)dev;
 	if (n < 1 || n >= GT_MOMENTS_PARTS || p->dim[p->rank - 2] != 3)
-		return gt_opcall_refuse(call, err, "parts are [k, 3, C], k from 1 to 1023");
+		return gt_opcall_refuse(call, err, "parts must be [k, 3, C] with k from 1 to 1023");
 	if (!has_width(rmean, c) || !rmean != !rvar || !has_width(mean, c) || !has_width(rstd, c))
-		return gt_opcall_refuse(call, err, "statistics are [C], both running ones or none");
+		return gt_opcall_refuse(call, err, "statistics must be [C], with both running statistics or neither");
 	GT_LOOP_NEW(k, slots, call, "loops:batchnorm.merge", err);
 	k->loop.head.launch = launch_merge;
 	k->loop.head.small = true;

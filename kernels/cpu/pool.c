@@ -6,7 +6,7 @@
 #include <omp.h>
 #include <string.h>
 
-#define GRAIN 32768 /* number of input elements from which on a second thread is worthwhile */
+#define GRAIN 32768 /* number of input elements for which a second thread is worthwhile */
 
 struct range {
 	int32_t begin, end; /* range of rows or columns, clipped to the input */
@@ -14,7 +14,7 @@ struct range {
 };
 
 struct pool {
-	struct gt_cpu_loop loop; /* over the rows of the output; a gradient: over images */
+	struct gt_cpu_loop loop; /* loop over the rows of the output; a gradient: over images */
 	const void *x;           /* or dy */
 	void *y;                 /* or dx */
 	int32_t *idx;
@@ -26,14 +26,14 @@ struct pool {
 
 static const struct gt_operand_slot slots[] = {GT_SLOTS(pool, x, y, idx), GT_SLOT_AS(pool, "dy", x), GT_SLOT_AS(pool, "dx", y)};
 
-#define MANY 32 /* number of channels from which on a window is processed tap by tap */
+#define MANY 32 /* minimum number of channels for which a window is processed tap by tap */
 
 /* The arguments of a loop over one row of the output. */
 struct row {
 	int64_t c, ow, w;
 	struct range h;
 	const struct range *cols;
-	int64_t limit; /* number of elements from the image's first one that may be accessed */
+	int64_t limit; /* number of elements that may be accessed, from the first element of the image */
 };
 
 #define GT_WITHOUT_F64
@@ -108,7 +108,7 @@ static void compute_windows(struct range *r, int64_t out, int64_t in, const stru
 	for (int64_t o = 0; o < out; o++) {
 		int64_t begin = a ? o * a->stride[d] - a->padding[d] : o * in / out;
 		int64_t end = a ? begin + a->kernel[d] : ((o + 1) * in + out - 1) / out, size;
-		if (a && end > in + a->padding[d]) /* with ceil_mode the last window may extend beyond the padding, where it is cut off */
+		if (a && end > in + a->padding[d]) /* with ceil_mode, the last window may extend beyond the padding and is cut off there */
 			end = in + a->padding[d];
 		size = end - begin;
 		begin = begin < 0 ? 0 : begin;
@@ -135,7 +135,7 @@ enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	const struct gt_tdesc *y = gt_opcall_operand(call, dx ? "dy" : "y"), *idx = gt_opcall_operand(call, "idx");
 	struct pool *k;
 	if (max && (!idx || idx->dtype != GT_I32))
-		return gt_opcall_refuse(call, err, "indices are i32 and always written");
+		return gt_opcall_refuse(call, err, "the output of indices is required and must be i32");
 	if (x->dim[2] * x->dim[3] > INT32_MAX)
 		return gt_opcall_refuse(call, err, "the image has more than 2^31 pixels");
 	GT_LOOP_NEW(k, slots, call, dx ? "loops:pool.dx" : "loops:pool", err);
@@ -154,7 +154,7 @@ enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	for (int64_t o = 0; (!dx || !max) && o < k->oh + k->ow; o++)
 		if (k->rows[o].begin >= k->rows[o].end) {
 			release_pool(&k->loop.head);
-			return gt_opcall_refuse(call, err, "a window has no pixel of the image");
+			return gt_opcall_refuse(call, err, "a window contains no pixel of the image");
 		}
 	if (dx) {
 		k->loop.head.launch = launch_backward;

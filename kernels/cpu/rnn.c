@@ -77,11 +77,11 @@ enum gt_code gt_cpu_rnn(struct gt_dev *dev, const struct gt_opcall *call, struct
 	if (w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
 	if (!gt_tdesc_plain(w))
-		return gt_opcall_refuse(call, err, "it supports weights in the plain layout only");
+		return gt_opcall_refuse(call, err, "weights must have the plain layout");
 	if (w->dim[0] != w->dim[1] * (lstm ? 4 : 3))
-		return gt_opcall_refuse(call, err, "the weights do not have the rows of all gates");
+		return gt_opcall_refuse(call, err, "the weights must have rows for all gates");
 	if (y->dim[0] > INT32_MAX || y->dim[1] > INT32_MAX - 2)
-		return gt_opcall_refuse(call, err, "it supports up to 2^31 samples and tokens");
+		return gt_opcall_refuse(call, err, "at most 2^31 samples and tokens are supported");
 	GT_LOOP_NEW(k, slots, call, NULL, err);
 	k->loop.head.launch = launch_rnn;
 	k->isa = gt_rnn_isa();

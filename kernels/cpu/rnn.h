@@ -27,15 +27,15 @@ struct gt_rnn {
 	void *dx, *before, *dh;
 	/* workspace */
 	float *packed;    /* the weights in panels */
-	int32_t *order, *length; /* samples sorted by length, and the length of each of them, in 0 ... t */
-	float *state;     /* of all groups, state_size floats each */
+	int32_t *order, *length; /* samples sorted by length, and the length of each sample, 0 ... t */
+	float *state;     /* states of all groups, state_size floats each */
 	int64_t state_size;
 };
 
-/* Each function does the work of the panels, or the groups, [begin, end); the context is a struct gt_rnn (gt_range_fn). */
+/* Each function processes the panels, or the groups, [begin, end); the context is a struct gt_rnn (gt_range_fn). */
 struct gt_rnn_isa {
 	const char *name;
-	int width; /* VW: units of a panel of the forward pass */
+	int width; /* VW: number of units in a panel of the forward pass */
 	gt_range_fn *pack_forward, *pack_backward, *forward, *backward;
 };
 

@@ -1,4 +1,4 @@
-/* Sums over rows of [rows, C]: bias.db sums all rows into one, views.mean the weighted views of each sample. */
+/* Operations that sum rows of [rows, C]: bias.db sums all rows, views.mean the weighted views of each sample. */
 #include "aug.h"
 #include "cpu/loops.h"
 #include "ew.h"

@@ -4,14 +4,14 @@
 #include <string.h>
 
 struct shape {
-	struct gt_cpu_loop loop; /* over samples, or rows of a concatenation */
+	struct gt_cpu_loop loop; /* loop over samples, or over rows of a concatenation */
 	const void *in;
 	void *out;
-	void *const *parts; /* concatenation: the operands of the repeated kind */
+	void *const *parts; /* concatenation: the operands that repeat (the parts) */
 	int64_t rows, cols; /* shape of the transposition of one sample: rows x cols becomes cols x rows */
 	int nparts;
 	bool split;                  /* the gradient of a concatenation */
-	size_t part[GT_MAX_IO], row; /* concatenation: bytes of a row of each part, and of a row of the whole */
+	size_t part[GT_MAX_IO], row; /* concatenation: bytes of a row of each part, and of a row of the concatenated tensor */
 };
 
 static const struct gt_operand_slot slots[] = {
@@ -65,7 +65,7 @@ static void split_rows(const void *ctx, int64_t begin, int64_t end)
 	for (int64_t r = begin; r < end; r++) {
 		const char *from = (const char *)k->in + (size_t)r * k->row;
 		for (int i = 0; i < k->nparts; i++) {
-			if (k->parts[i]) /* an input that needs no gradient has no output here */
+			if (k->parts[i]) /* NULL for an input that needs no gradient */
 				memcpy((char *)k->parts[i] + (size_t)r * k->part[i], from, k->part[i]);
 			from += k->part[i];
 		}
@@ -90,7 +90,7 @@ static enum gt_code prepare_flatten(const struct gt_opcall *call, struct shape *
 	for (int i = 2; i < x->rank; i++)
 		pixels *= x->dim[i];
 	if (gt_tdesc_count(x) != gt_tdesc_count(y))
-		return gt_opcall_refuse(call, err, "the output has another number of elements");
+		return gt_opcall_refuse(call, err, "the number of output elements differs");
 	k->loop.n = x->dim[0];
 	k->rows = back ? x->dim[1] : pixels;
 	k->cols = back ? pixels : x->dim[1];
@@ -127,7 +127,7 @@ static enum gt_code prepare_concat(const struct gt_opcall *call, struct shape *k
 	if (unknown >= 0 && back && sum < k->row)
 		k->part[unknown] = k->row - sum;
 	else if (unknown >= 0 || sum != k->row)
-		return gt_opcall_refuse(call, err, "the widths of the parts do not add up to that of the whole");
+		return gt_opcall_refuse(call, err, "the widths of the parts do not add up to the whole width");
 	k->loop.fn = back ? split_rows : concat_rows;
 	return GT_OK;
 }

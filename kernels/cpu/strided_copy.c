@@ -1,10 +1,10 @@
-/* permute, select and select.dx: copies by element size, in the order of the output's memory (strided.h). */
+/* permute, select and select.dx: copies of elements of any size, in the order of the output's memory (strided.h). */
 #include "cpu/loops.h"
 #include "strided.h"
 #include <string.h>
 
 struct strided {
-	struct gt_cpu_loop loop; /* over rows: the elements of the output's last dimension */
+	struct gt_cpu_loop loop; /* loop over rows (elements of the output's last dimension) */
 	const void *in;
 	void *out;
 	struct gt_strided s;

@@ -1,10 +1,10 @@
 #include "cpu/team_choice.h"
 
-#define WINDOW 0.02 /* seconds of a measurement; this is several time slices of Linux (3 ms) */
+#define WINDOW 0.02 /* seconds of a measurement: several of Linux's time slices (3 ms) */
 #define GAIN 0.95   /* the other choice (all threads, or one) is taken if it needs at most this share of the time */
 #define CHANGED 1.25
 #define WAIT_MIN 2
-#define WAIT_MAX 200 /* maximum of gt_team_choice.wait; a trial takes one window, which is 0.5 % of this number of windows */
+#define WAIT_MAX 200 /* maximum of gt_team_choice.wait; a trial takes one window, so trials then take 0.5 % of the time */
 
 static void end_trial(struct gt_team_choice *c, double mean)
 {
@@ -25,7 +25,7 @@ void gt_team_choice_record(struct gt_team_choice *c, double seconds)
 		return;
 	double mean = c->seconds / c->walks, other = c->mean[!c->one];
 	c->seconds = 0, c->walks = 0;
-	if (!c->warm) { /* the first window warms up pages and caches and does not count */
+	if (!c->warm) { /* the first window warms up pages and caches and is not measured */
 		c->warm = true;
 		return;
 	}

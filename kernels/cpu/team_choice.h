@@ -2,8 +2,8 @@
  *
  * N threads are faster if each has its own core. On a core that another process also uses, a thread of the team waits for its turn, and all
  * other threads wait for it at the next barrier: two threads beside one busy loop took 1.2 to 1.8 times as long as one thread. The choice
- * therefore follows measurements: the time of whole executions of the list, measured for 20 ms at a time (a window). A list that all
- * threads execute tries one thread when that promises not to be slower. A list that one thread executes tries all threads again and again,
+ * therefore follows measurements: the time of whole executions of the list, measured for 20 ms at a time (a window). While all threads
+ * execute a list, one thread is tried when it is probably not slower. While one thread executes a list, all threads are tried repeatedly,
  * at growing intervals, because nothing else shows that the cores are free. */
 #ifndef GT_CPU_TEAM_CHOICE_H
 #define GT_CPU_TEAM_CHOICE_H
@@ -12,7 +12,7 @@
 
 /* The state of the choice for one list of launches; all fields are zero at first. */
 struct gt_team_choice {
-	bool one;         /* true: one thread executes the list next time; false: all threads do */
+	bool one;         /* true: one thread executes the list next time; false: all threads execute it */
 	bool warm, trial; /* warm: the first window of 20 ms has passed; trial: the current window tries the other choice */
 	int walks;        /* number of executions in the current window */
 	double seconds;   /* time of the executions in the current window, in seconds */

@@ -17,7 +17,7 @@ struct tokens {
 	void *y; /* or dx, or dw */
 	int64_t samples, tokens, cols;
 	int64_t rows;   /* positional.dw: rows of the table, of which the last rows - period have no gradient */
-	int64_t period; /* positional: number of tokens after which the rows of the table repeat: tokens, or 1 */
+	int64_t period; /* positional: number of different rows that a sample uses: tokens, or 1 (all tokens have the same row) */
 	int mode;       /* enum gt_pool_tokens */
 	bool add;
 	double *wave; /* sinusoidal: the table, [tokens, cols] */
@@ -60,7 +60,7 @@ static enum gt_code prepare_positional(const struct gt_opcall *call, struct toke
 	k->period = a->kind == GT_POSITIONAL_SAME ? 1 : k->tokens;
 	if (dy) {
 		k->rows = w->dim[0];
-		if (k->period > 1) { /* threads divide the rows, or the columns of the only row */
+		if (k->period > 1) { /* divide the rows among threads, or the columns if there is only one row */
 			gt_cpu_loop_over(&k->loop, dw[type], k->rows, 32768 / (k->cols * k->samples) + 1);
 		} else {
 			gt_cpu_loop_over(&k->loop, dw[type], k->cols, 32768 / (k->tokens * k->samples) + 1);
@@ -69,7 +69,7 @@ static enum gt_code prepare_positional(const struct gt_opcall *call, struct toke
 		return k->rows < k->period ? gt_opcall_refuse(call, err, "the table has fewer rows than there are tokens") : GT_OK;
 	}
 	if (!w != (a->kind == GT_POSITIONAL_SINUSOIDAL) || (w && (w->dim[0] < k->period || !gt_tdesc_plain(w))))
-		return gt_opcall_refuse(call, err, "expected a plain table with a row for each token, or none for a sinusoidal one");
+		return gt_opcall_refuse(call, err, "expected a plain table with a row for each token, or no table if sinusoidal");
 	gt_cpu_loop_over(&k->loop, w ? learned[type] : wave[type], x->dim[0] * x->dim[1], 32768 / k->cols + 1);
 	if (w)
 		return GT_OK;

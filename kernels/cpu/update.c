@@ -1,6 +1,6 @@
 /* sumsq and the updates of the flat parameter arena. One pass reads gradient and state and writes parameter, state and the bf16 copy. The
- * elements of all segments together are divided among the threads, so that short segments do not unbalance them. An update by norms first
- * makes a pass that updates the states and sums squares as sumsq does, in chunks that begin with the segment. */
+ * elements of all segments together are divided among the threads, so that short segments do not make the division uneven. An update by
+ * norms first makes a pass that updates the states and sums squares as sumsq does, in chunks of each segment. */
 #include "cpu/loops.h"
 #include "cpu/update.h"
 #include "optimizer.h"
@@ -28,13 +28,13 @@ struct chunk {
 };
 
 struct update {
-	struct gt_cpu_loop loop; /* over the elements of all segments */
+	struct gt_cpu_loop loop; /* loop over the elements of all segments */
 	struct args args;
 	const struct gt_scalars *scalars;
 	enum gt_opcode code;
 	run_fn *run;
 	sums_fn *sums;       /* NULL: the update is element-wise */
-	struct chunk *chunk; /* of an update by norms: the elements of each segment in chunks of SUM_CHUNK */
+	struct chunk *chunk; /* update by norms: the chunks of SUM_CHUNK elements of each segment */
 	int64_t nchunks;
 	double *part;        /* two sums for each chunk of an update by norms */
 	struct gt_attr_update attr;

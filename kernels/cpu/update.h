@@ -1,5 +1,5 @@
 /* Optimizer steps for kernels that compute a gradient and apply it at once (linear.dw+update). They use the same loops as the optimizer's
- * own kernel, and so give the same bits. */
+ * own kernel, so results have the same bits. */
 #ifndef GT_KERNELS_CPU_UPDATE_H
 #define GT_KERNELS_CPU_UPDATE_H
 

@@ -1,12 +1,11 @@
 /* Scaled dot-product attention of several heads, and its gradient, with tiles of keys or queries in shared memory and a running maximum and
- * sum, so that no matrix of scores is stored (see kernels/cpu/attention.c for the sources). A team of threads owns one query, or one key in
- * the gradient of keys and values, and reads the tile's rows in order: results depend on the shape only. Arithmetic is f32.
+ * sum, so that no matrix of scores is stored (see kernels/cpu/attention.c for the sources). A team of threads owns one query (in the
+ * gradient of keys and values, one key) and reads the tile's rows in order, so results depend on the shape only. Arithmetic is f32.
  *
- * All teams of a warp read the same row of the tile at the same time, four features at once. So a thread that has many of its query's
- * features makes many products with each read, and a team of one thread needs no shuffle for a score. Registers are the limit:
- * attention_forward() keeps 2 vectors of a query, backward_q() 3, and backward_kv() 4 of a key. A group of rows is scored before the first
- * of them is added up, because a score waits for its products and for the exponential function; the gradient keeps the values that it has
- * read of these rows. */
+ * All teams of a warp read the same row of the tile at the same time, four features at once. So a thread with many features of its query
+ * computes many products for each read, and a team of one thread needs no shuffle for a score. Registers are the limit: attention_forward()
+ * keeps 2 vectors of a query, backward_q() 3, and backward_kv() 4 of a key. A group of rows is scored before its first row is added,
+ * because a score waits for products and the exponential function; the gradient keeps the values that it has read of these rows. */
 #include "cuda/device.cuh"
 
 #define BLOCK 128
@@ -36,7 +35,7 @@ template <int D> using back = division<D, 16, 2>;                 /* of the grad
 /* The work of a team: head h of a sample, and a token, which may be past the last token. */
 struct spot {
 	int64_t sample, h, row, first, length; /* first: token of the block's first team */
-	int lane;                              /* index in the team; the thread has every lanes-th group of four features, from here on */
+	int lane;                              /* index in the team; the thread has every lanes-th group of four features, from `lane` on */
 };
 
 template <class T> __device__ static inline spot spot_of(const attention_args &a)
@@ -160,7 +159,7 @@ __device__ static inline int fill_keys(T &tiles, const attention_args &a, const 
 	return n;
 }
 
-/* Returns the end of the keys that any query of a block sees. */
+/* Returns 1 + the last key that any query of a block sees. */
 template <class T> __device__ static inline int64_t end_of_keys(const attention_args &a, const spot &p)
 {
 	return a.causal && p.first + T::rows < p.length ? p.first + T::rows : p.length;
@@ -295,8 +294,8 @@ static const char *refuse_call(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *y = gt_opcall_operand(op, "y"), *qkv = gt_opcall_operand(op, "qkv");
 	if (qkv->dim[2] != 3 * y->dim[2])
-		return "expected queries, keys and values of as many features as y";
-	return gt_opcall_operand(op, "lse") ? NULL : "expected the output lse";
+		return "expected as many features in queries, keys and values as in y";
+	return gt_opcall_operand(op, "lse") ? NULL : "the output lse is required";
 }
 
 static size_t scratch_bytes(const struct gt_opcall *op)

@@ -1,10 +1,10 @@
 /* Batch normalisation over [rows, c] with the reductions of columns.cuh: the forward pass, which reads the data once for the statistics and
- * once to normalise. The second reading goes backwards, from the rows that the first reading has left in the L2 cache. The last block of
- * each tile computes the final statistics of its channels, so that the pass takes two launches. batchnorm_dx.cu has the backward pass.
+ * once to normalise. The second pass reads backwards, from rows that the first has left in the L2 cache. The last block of each tile
+ * computes the final statistics of its channels, so that the pass takes two launches. batchnorm_dx.cu has the backward pass.
  *
  * Statistics: a thread computes mean and squared distances of COL_AHEAD rows that it holds in registers. Such groups are combined, then
- * threads, then pieces (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). This is a
- * single pass with the accuracy of two passes. Formulas and roundings are those of kernels/cpu/batchnorm.c. */
+ * threads, then pieces (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). So a
+ * single pass has the accuracy of two passes. Formulas and roundings are those of kernels/cpu/batchnorm.c. */
 #include "cuda/batchnorm.cuh"
 
 /* x and y are [rows, c]. A gamma of NULL counts as 1, a beta of NULL as 0. If batch is true, the statistics of the batch are used,
@@ -24,7 +24,7 @@ struct batchnorm_args {
 	int act;
 	double *part;
 	float *scratch;
-	uint32_t *counter; /* one for each tile; one call at a time may use them */
+	uint32_t *counter; /* one counter for each tile; one call at a time may use them */
 };
 
 /* Merges n parts of [3, c], n < GT_MOMENTS_PARTS. Outputs that do not exist are NULL. rmean and rvar are either both NULL or both not
@@ -68,8 +68,8 @@ __device__ static inline void finish_channel(const batchnorm_args &a, float *coe
 }
 
 /* Computes the statistics of a tile, which is a range of channels. Several blocks share a tile, and each has some of the rows. Each thread
- * makes partial statistics of four rows at a time. The block merges the statistics of its threads. The block that finishes last merges
- * those of all blocks of the tile, and stores the mean and the scale of the tile's channels. */
+ * makes partial statistics of four rows at a time. The block merges the statistics of its threads. The block that finishes last merges the
+ * statistics of all blocks of the tile, and stores the mean and the scale of the tile's channels. */
 template <class S, int V>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_stats(const batchnorm_args a, float *coef, float *part, const tiling t)
 {
@@ -183,8 +183,8 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_again(const batchnorm_args a, fl
 	coef[C_SHIFT * a.c + c] = (a.beta ? a.beta[c] : 0) - a.mean[c] * scale;
 }
 
-/* Normalises one row. Each step is rounded to S as if it had been stored, so that fusion changes no bit. A gelu does not follow a residual
- * (offers.c). */
+/* Normalises one row. Each step is rounded to S as if it had been stored, so that fusion does not change the bits. There is no gelu after a
+ * residual (offers.c). */
 template <class S, int V, bool RES>
 __device__ static inline void apply_row(S *y, const packed<S, V> &x, const packed<S, V> &res, const float *scale, const float *shift,
                                         int act)
@@ -209,8 +209,8 @@ __device__ static inline void apply_row(S *y, const packed<S, V> &x, const packe
 	store_packed<S, V>(y, v);
 }
 
-/* Blocks per multiprocessor of bn_apply. 4 leave 64 registers to a thread; on an A100, which has fewer multiprocessors than an H200, all
- * COL_BLOCKS blocks then run at once. In f16 with a residual, the kernel would spill registers. */
+/* Blocks per multiprocessor of bn_apply. 4: a thread has 64 registers, and on an A100, which has fewer multiprocessors than an H200, all
+ * COL_BLOCKS blocks run at once. In f16 with a residual, the kernel would spill registers. */
 template <class S, bool RES> __device__ static constexpr int resident_apply()
 {
 	return 4;
@@ -315,12 +315,12 @@ static const char *refuse_batchnorm(const struct gt_opcall *op)
 	if (op->code == GT_OP_BATCHNORM_STATS && !attr->empty && channels_of(op) != x->dim[1])
 		return "a partial sum must be [3, C]";
 	if (op->code == GT_OP_BATCHNORM_DX && gt_opcall_operand(op, "sums") && gt_opcall_operand(op, "more"))
-		return "sums that are given cover the whole gradient";
+		return "the inputs sums and more cannot be combined";
 	if (op->code != GT_OP_BATCHNORM)
 		return NULL;
 	if (!uses_batch(attr) && (!gt_opcall_operand(op, "rmean") || !gt_opcall_operand(op, "rvar")))
 		return "evaluation needs the running statistics";
-	return attr->train && gt_tdesc_count(x) == x->dim[1] ? "batch statistics need more than one value per channel" : NULL;
+	return attr->train && gt_tdesc_count(x) == x->dim[1] ? "batch statistics need at least two values per channel" : NULL;
 }
 
 static size_t scratch_bytes(const struct gt_opcall *op)
@@ -331,7 +331,7 @@ static size_t scratch_bytes(const struct gt_opcall *op)
 
 static int64_t count_counters(const struct gt_opcall *op)
 {
-	return is_empty(op) ? 0 : ceil_div(channels_of(op), 32); /* every tile is at least 32 columns wide, unless it is the only one */
+	return is_empty(op) ? 0 : ceil_div(channels_of(op), 32); /* every tile has at least 32 columns, unless there is only one tile */
 }
 
 /* Returns the gradient of the activation that a call applies to dy: GT_CU_MASK_... */
@@ -402,10 +402,10 @@ static const char *refuse_merge(const struct gt_opcall *op)
 	const struct gt_tdesc *p = gt_opcall_operand(op, "parts"), *rmean = gt_opcall_operand(op, "rmean");
 	int64_t c = p->rank < 2 ? 0 : p->dim[p->rank - 1], n = c ? gt_tdesc_count(p) / (3 * c) : 0;
 	if (n < 1 || n >= GT_MOMENTS_PARTS || p->dim[p->rank - 2] != 3)
-		return "parts are [k, 3, C], k from 1 to 1023";
+		return "parts must be [k, 3, C] with k from 1 to 1023";
 	if (!table_fits(rmean, c) || !rmean != !gt_opcall_operand(op, "rvar") || !table_fits(gt_opcall_operand(op, "mean"), c) ||
 	    !table_fits(gt_opcall_operand(op, "rstd"), c))
-		return "statistics are [C], both running ones or none";
+		return "statistics must be [C], with both running statistics or neither";
 	return NULL;
 }
 

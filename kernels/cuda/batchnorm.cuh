@@ -13,14 +13,14 @@ static inline float *partials_of(float *scratch, int64_t c)
 	return scratch + C_COUNT * ((c + 3) / 4 * 4);
 }
 
-/* The arguments of the gradient. x is [rows, c]. A gamma of NULL counts as 1, a beta of NULL as 0. more, if not NULL, is added to dy first.
- * mask is the gradient of an activation that follows. g, if not NULL, receives the resulting dy. dx, dgamma and dbeta may be NULL. sums, if
- * not NULL, receives [3, c]: the sums of dy and of dy * (x - mean), and the number of values. given, if not NULL, holds such sums, from
- * which dx is computed with mask 0. */
+/* The arguments of the gradient. x is [rows, c]. gamma NULL means 1, beta NULL 0. more, if not NULL, is added to dy first. mask is the
+ * gradient of an activation that follows. g, if not NULL, receives the resulting dy. dx, dgamma and dbeta may be NULL. sums, if not NULL,
+ * receives [3, c]: the sums of dy and of dy * (x - mean), and the number of values. given, if not NULL, holds such sums, from which dx is
+ * computed with mask 0. */
 enum {
 	GT_CU_MASK_NONE,
-	GT_CU_MASK_BN, /* dy counts where bn(x) > 0 */
-	GT_CU_MASK_Y,  /* dy counts where y > 0 */
+	GT_CU_MASK_BN, /* dy is 0 except where bn(x) > 0 */
+	GT_CU_MASK_Y,  /* dy is 0 except where y > 0 */
 	GT_CU_MASK_GELU,
 	GT_CU_MASK_GELU_TANH /* dy is multiplied by the derivative of a gelu at bn(x) */
 };
@@ -35,7 +35,7 @@ struct batchnorm_dx_args {
 	double *sums;
 	const double *given;
 	float *scratch;
-	uint32_t *counter; /* one for each tile; one call at a time may use them */
+	uint32_t *counter; /* one counter for each tile; one call at a time may use them */
 };
 cudaError_t gt_cu_batchnorm_dx_start(int type, const batchnorm_dx_args &a, cudaStream_t s);
 

@@ -2,8 +2,8 @@
  * and roundings are those of kernels/cpu/batchnorm.c. */
 #include "cuda/batchnorm.cuh"
 
-/* Number of rows that the gradient's kernels read at once: two, of up to three tensors. Another tensor, or the derivative of a gelu, takes
- * the registers of the second row. */
+/* Number of rows that the gradient's kernels read at once: two, for up to three tensors. A fourth tensor, or the derivative of a gelu,
+ * takes the registers of the second row. */
 template <int MASK, bool MORE> __device__ static constexpr int ahead_dx()
 {
 	return MORE || MASK >= GT_CU_MASK_GELU ? 1 : 2;
@@ -36,7 +36,7 @@ __device__ static inline void apply_mask(float *dy, const float *x, const packed
 	}
 }
 
-/* Adds the other part of the gradient, and rounds as the operation add does. */
+/* Adds `more` to the gradient, and rounds as the operation add does. */
 template <class S, int V> __device__ static inline void add_gradient(float *dy, const packed<S, V> &more)
 {
 	float v[V];
@@ -208,8 +208,8 @@ template <class S, int V, int MASK> static cudaError_t launch_gradient(const bat
 	float *part = partials_of(a.scratch, a.c);
 	batchnorm_dx_args b = a;
 	if (a.more && !a.g)
-		b.g = a.dx; /* dx is computed in place, so that the second pass need not read both parts of the gradient */
-	constexpr bool CAN_ADD = MASK < GT_CU_MASK_GELU; /* no call of a gelu has `more`: the kernel would spill registers */
+		b.g = a.dx; /* the sum of both parts goes to dx, so that the second pass reads only dx */
+	constexpr bool CAN_ADD = MASK < GT_CU_MASK_GELU; /* no kernel for a gelu and `more`, because it would spill registers */
 	cudaError_t e = a.given ? launch(bn_given, dim3((unsigned)ceil_div(a.c, COL_BLOCK)), dim3(COL_BLOCK), s, b, a.scratch)
 	                         : launch(a.more ? bn_sums<S, V, MASK, CAN_ADD> : bn_sums<S, V, MASK, false>, tiling_grid(t), dim3(COL_BLOCK),
 	                                  s, b, a.scratch, part, t);
@@ -217,7 +217,7 @@ template <class S, int V, int MASK> static cudaError_t launch_gradient(const bat
 		return e;
 	if (!b.g)
 		return launch(bn_dx<S, V, MASK>, tiling_grid(t), dim3(COL_BLOCK), s, b, (const float *)a.scratch, t);
-	b.dy = b.g; /* g now holds dy after the mask, so dx is computed from it */
+	b.dy = b.g; /* g now holds dy after the mask, so dx is computed from g */
 	return launch(bn_dx<S, V, 0>, tiling_grid(t), dim3(COL_BLOCK), s, b, (const float *)a.scratch, t);
 }
 

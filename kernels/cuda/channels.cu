@@ -4,7 +4,7 @@
 
 #define BLOCK 256
 #define COLS 32 /* columns of a block of the sums of a sample */
-#define LANES 8 /* rows that such a block reads at once */
+#define LANES 8 /* rows that a block of the sums of a sample reads at once */
 
 struct channels_args {
 	const void *x, *dy, *v; /* v: one value per channel; prelu's v is f32 */
@@ -192,7 +192,7 @@ static const char *refuse_call(const struct gt_opcall *op)
 	const struct gt_tdesc *x = gt_opcall_input(op);
 	int64_t count = gt_tdesc_count(vector_of(op)), cols = x->dim[1];
 	bool learned = op->code == GT_OP_PRELU || op->code == GT_OP_PRELU_DX;
-	return (learned ? count == 1 || count == cols : count == x->dim[0] * cols) ? NULL : "expected one number for each channel";
+	return (learned ? count == 1 || count == cols : count == x->dim[0] * cols) ? NULL : "expected one value for each channel";
 }
 
 static size_t scratch_bytes(const struct gt_opcall *op)

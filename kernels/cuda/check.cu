@@ -1,6 +1,6 @@
-/* The operation check, which decides whether the step is applied. One thread does it: the operands are a dozen values, and in a skipped
- * step also the values of the queued steps. If gradients are an operand, the kernel that ends their sum of squares (update.cu) also checks,
- * which saves a kernel in every step. */
+/* The operation check, which decides whether the step is applied. One thread suffices: the operands are a dozen values and, in a skipped
+ * step, the values of the queued steps. If gradients are an operand, the kernel that computes their sum of squares (update.cu) also does
+ * the check, which saves a kernel in every step. */
 #include "cuda/device.cuh"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
@@ -12,7 +12,7 @@ __global__ void __launch_bounds__(32) check_step(const gt_cu_check a)
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
-/* Returns the gradients whose squares the call adds up first, or NULL. */
+/* Returns the gradients whose sum of squares the call computes first, or NULL. */
 static const struct gt_tdesc *gradients_of(const struct gt_opcall *op)
 {
 	return gt_opcall_operand(op, "g");
@@ -25,7 +25,7 @@ static const char *refuse_call(const struct gt_opcall *op)
 	if (attr->scaling && !gt_opcall_operand(op, "numbers"))
 		return "a loss scale needs the arguments of the following steps";
 	if (attr->ranks > 1 && (!parts || parts->dim[0] != attr->ranks))
-		return "with several ranks it needs the scalars of every rank";
+		return "with several ranks, the scalars of every rank are required";
 	return NULL;
 }
 

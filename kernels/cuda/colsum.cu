@@ -1,8 +1,8 @@
 /* Operations that sum over rows: bias.db and views.mean.
  *
- * The gradient of a bias is the column sums. For few rows (the batch of a linear layer) one kernel does it: a block owns 32 columns, its 8
- * warps read every eighth row in order, and the sums of the warps are added in order. For many rows (the pixels of a convolution) the
- * two-level reduction of columns.cuh does it. */
+ * The gradient of a bias is the column sums. For few rows (the batch of a linear layer) one kernel sums them: a block owns 32 columns, its
+ * 8 warps read every eighth row in order, and the sums of the warps are added in order. Many rows (the pixels of a convolution) need the
+ * two-level reduction of columns.cuh. */
 #include "cuda/columns.cuh"
 #include "aug.h"
 

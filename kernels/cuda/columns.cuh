@@ -13,7 +13,7 @@
 
 #define COL_BLOCK 256
 #define COL_RESIDENT 3 /* blocks per multiprocessor, which leaves 80 registers to a thread */
-/* One wave on the 132 multiprocessors of an H200. It is a constant, so that results do not depend on the device. */
+/* As many blocks as run at once on the 132 multiprocessors of an H200. A constant, so that results do not depend on the device. */
 #define COL_BLOCKS (132 * COL_RESIDENT)
 #define COL_AHEAD 4 /* number of rows that a thread reads before it adds them */
 
@@ -93,8 +93,8 @@ template <int V> __device__ static inline place place_of(const tiling &t)
 }
 
 /* Like place_of, for a kernel that reads a tensor again: the blocks of a tile in reverse order, and row is the thread's last row, from
- * which it walks back in steps of -ty rows. The previous pass has read these rows last, so the L2 cache still holds them. In the original
- * order, a tensor larger than the cache would find none of its rows in the cache. */
+ * which it walks back in steps of -ty rows. The previous pass has read these rows last, so they are still in the L2 cache. In the original
+ * order, none of the rows of a tensor larger than the cache would still be there. */
 template <int V> __device__ static inline place place_back(const tiling &t)
 {
 	place p = place_of<V>(t, t.splits - 1 - (int)blockIdx.y);
@@ -251,7 +251,7 @@ static inline dim3 finish_grid(int64_t cols)
 	return dim3((unsigned)ceil_div(cols, FINISH_COLS));
 }
 
-/* Returns the sum of v over the threads of a column, to each of these threads. All threads of the block must call it. */
+/* Returns the sum of v over the threads of a column, in each of these threads. All threads of the block must call it. */
 __device__ static inline double finish_sum(double v)
 {
 	__shared__ double s[FINISH_LANES][FINISH_COLS + 1];

@@ -1,11 +1,11 @@
 /* The communicator between GPUs: NCCL (docs.nvidia.com/deeplearning/nccl, 2.28) with one GPU per rank. Work is queued on the device's
- * streams and can be captured in a graph. NCCL forms the sum of more than two ranks in its own order (fixed_tree = false). The maximum of a
- * NaN and a number may be either of them.
+ * streams and can be captured in a graph. For more than two ranks, NCCL adds in its own order (fixed_tree = false). The maximum of a NaN
+ * and a number may be either of them.
  *
  * The library is opened with the first group. Its communicators do not block (ncclConfig_t.blocking = 0), so that every call except the
  * abort has a deadline. Queued work has a deadline too: while the host waits for a stream (gt_cuda_finish), check_queued_work() asks for
- * errors of the group and of the hosts' group, which detects a rank that died. After the deadline it aborts the groups, which ends their
- * kernels. */
+ * errors of the group and of the hosts' group, which detects a rank that died. After the deadline, check_queued_work() aborts the groups,
+ * which ends their kernels. */
 #include "base/clock.h"
 #include "comm_call.h"
 #include "cuda/nccl_lib.h"
@@ -59,9 +59,9 @@ static enum gt_code report_failure(struct root *r, struct gt_err *err)
 	return gt_fail(err, GT_EPEER, "%s", r->why);
 }
 
-/* Aborts all groups, which ends kernels that wait for other ranks. Only the thread that uses the groups may call this: no other thread
- * may be inside an NCCL call with them. Whatever ncclConfig_t.blocking is, ncclCommAbort blocks until
- * - no graph with captured calls of the communicator exists (commDestroySync in NCCL's source), so these graphs are destroyed first;
+/* Aborts all groups, which ends kernels that wait for other ranks. Only the thread that uses the groups may call this function, so that no
+ * other thread is inside an NCCL call with them. Whatever ncclConfig_t.blocking is, ncclCommAbort blocks until - no graph with captured
+ * calls of the communicator exists (commDestroySync in NCCL's source), so these graphs are destroyed first;
  * - the device is idle, because the abort frees device memory. All aborts are in one NCCL group, which sets the abort flags of all
  *   communicators before it waits for any of them.
  * After an error that makes every CUDA call fail, neither condition can become true, so the communicators are not aborted. The process ends
@@ -151,7 +151,7 @@ static enum gt_code check_queued_work(void *user, double waited_s, struct gt_err
 	}
 	if (!atomic_load(&r->broken) && waited_s > r->timeout_s) {
 		snprintf(why.msg, sizeof why.msg,
-		         "queued work is not finished after %g s: a rank that takes part in it has ended or has not reached it", r->timeout_s);
+		         "queued work is not finished after %g s: a rank of this group has ended or has not reached this work", r->timeout_s);
 		record_failure(r, why.msg);
 	}
 	if (!atomic_load(&r->broken))
@@ -184,8 +184,8 @@ static void close_group(struct gt_comm *c)
 	struct root *r = g->root;
 	if (atomic_load(&r->broken) || r->dev->lost)
 		abort_groups(r);
-	/* ncclCommDestroy and ncclCommAbort can return before a thread of NCCL has ended the communicator and its registrations. So these are
-	 * ended first, and memory that an aborted communicator has registered is not freed: the process ends soon. */
+	/* ncclCommDestroy and ncclCommAbort can return before a thread of NCCL has ended the communicator and its registrations. So
+	 * registrations are ended first, and memory that an aborted communicator has registered is not freed (the process ends soon). */
 	for (struct block *b = r->blocks; b; b = b->next)
 		if (g->comm && b->group == g && b->handle && r->nccl.ncclCommDeregister(g->comm, b->handle) == ncclSuccess)
 			b->handle = NULL;
@@ -209,7 +209,7 @@ static void close_group(struct gt_comm *c)
 	free(g);
 }
 
-/* GTRAIN_NCCL_BLOCKING selects communicators that block, to try them on GPUs (tests/gpu/README.md). Their calls have no deadline. */
+/* GTRAIN_NCCL_BLOCKING selects blocking communicators, for tests on GPUs (tests/gpu/README.md). Their calls have no deadline. */
 static int is_blocking(void)
 {
 	return getenv("GTRAIN_NCCL_BLOCKING") != NULL;

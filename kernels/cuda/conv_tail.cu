@@ -1,5 +1,5 @@
-/* Kernels beside cuDNN's convolutions: widen converts 16-bit gradients of weights to f32, noise writes random operands for trials.
- * For images with padded channels, pad_rows pads the weights, and widen_rows converts their gradients without padding. */
+/* Own kernels for cuDNN's convolutions: widen converts 16-bit gradients of weights to f32, noise writes random operands for trials. For
+ * images with padded channels, pad_rows pads the weights, and widen_rows converts the gradients and leaves out the padding. */
 #include "cuda/device.cuh"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(256) widen_rows(const void *x, int32_t ld, flo
 	out[i] = add ? out[i] + v : v;
 }
 
-/* A thread writes one vector of 8 elements; a row has `each` of them. */
+/* A thread writes one vector of 8 elements; a row has `each` vectors. */
 __global__ void __launch_bounds__(256) pad_rows(const uint16_t *x, int32_t cols, uint4 *y, int32_t each, int32_t n)
 {
 	after_previous();

@@ -7,7 +7,7 @@
 #define LIBRARY "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
 #define ALIGN 256     /* alignment in bytes of all operands; the planner aligns every tensor to it */
 #define BIAS_ALIGN 16 /* alignment in bytes of the bias, which epilogues read in vectors */
-/* bytes that NVIDIA recommends for Hopper; the scratch arena grows only by the bytes that the chosen algorithm needs */
+/* maximum bytes, as NVIDIA recommends for Hopper; the scratch arena grows only by the bytes that the chosen algorithm needs */
 #define WORKSPACE ((size_t)32 << 20)
 
 static enum gt_code lt_fail(const struct gt_dev *dev, const struct gt_lt *lt, cublasStatus_t status, const char *what, struct gt_err *err)
@@ -97,7 +97,7 @@ static enum gt_code make_desc(struct gt_dev *dev, const struct gt_lt_spec *s, st
 	             s->epilogue == CUBLASLT_EPILOGUE_DRELU;
 	g->has_bias = s->epilogue == CUBLASLT_EPILOGUE_BIAS || s->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
 	              s->epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS || s->epilogue == CUBLASLT_EPILOGUE_BGRADB;
-	/* The heuristic reads only the alignment of these pointers. gt_lt_run checks that callers keep to it. */
+	/* The heuristic reads only the alignment of these pointers. gt_lt_run checks that operands have this alignment. */
 	if (g->has_bias) {
 		cudaDataType_t bias = data_type(s->bias);
 		const void *at = (const void *)BIAS_ALIGN;
@@ -162,7 +162,7 @@ enum gt_code gt_lt_make(struct gt_dev *dev, const struct gt_lt_spec *spec, struc
 		dev->lt->cublasLtMatmulPreferenceDestroy(pref);
 	if (code != GT_OK || !*found)
 		gt_lt_drop(dev, out);
-	/* without an algorithm for this epilogue, *found is false, which is no failure */
+	/* no algorithm for this epilogue: *found is false, and the call succeeds */
 	return spec->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? code : GT_OK;
 }
 

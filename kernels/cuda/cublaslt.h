@@ -4,14 +4,13 @@
  *     gt_lt_run(dev, &gemm, a, b, c, d, bias, aux, workspace, stream, err);
  *     gt_lt_drop(dev, &gemm);
  *
- * Epilogues (cuBLAS manual, cublasLtEpilogue_t), and what must be measured on a GPU before a change:
+ * Epilogues (cuBLAS manual, cublasLtEpilogue_t), and measurements on a GPU that a change requires:
  * - Forward: BIAS, RELU, RELU_BIAS; one kernel. For 16-bit outputs the manual's table of types requires a 16-bit bias: a kernel of a few
- *   hundred elements rounds it first. To measure: its share of a step (1.3 us in a graph). The flat work copy already holds the rounded
- *   bias, so the remedy is an additional operand, not another kernel.
+ *   hundred elements rounds it first. To measure: the share of this kernel in a step (1.3 us in a graph). The flat work copy already
+ *   contains the rounded bias, so an additional operand could replace this kernel.
  * - dw: BGRADB sums dy over N while the product reads it. If the heuristic has no algorithm with BGRADB (not known yet for f32 outputs of
- * 16-bit
- *   inputs), or db is accumulated (the epilogue overwrites), colsum.cu computes db. To measure: BGRADB against the plain product with
- *   colsum; for N = 32 ... 128 colsum is one launch of some microseconds in addition to the product.
+ *   16-bit inputs), or db is accumulated (the epilogue overwrites), colsum.cu computes db. To measure: BGRADB against the plain product
+ *   with colsum; for N = 32 ... 128 colsum is one launch of some microseconds in addition to the product.
  * - dx with the mask of the relu before: DRELU, with the matrix of bits that the forward pass wrote by RELU_AUX or RELU_AUX_BIAS (leading
  *   dimension in bits, a multiple of 128, at least D's number of rows). The planner asks prepare() for both (engine/plan/backend_fusion.c).
  *   If the heuristic has no algorithm for one of them, the plan keeps y as the operand and relu.dx runs after the product. DRELU_BGRAD,

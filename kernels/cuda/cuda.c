@@ -29,7 +29,7 @@ struct family {
 	struct gt_binding binding;
 	struct gt_cu_table table[GT_CU_TABLES];
 	struct gt_tdesc desc[2 * GT_MAX_IO];
-	struct gt_seg seg; /* the segment of an update of an embedding; the attributes of other updates have none at a launch */
+	struct gt_seg seg; /* the segment of an embedding's update; at a launch, the attributes of other updates have no segment */
 	int type;
 	bool reads_step_args;
 	max_align_t attr[]; /* the attribute struct of op */
@@ -141,7 +141,7 @@ static const char *cuda_describe(const struct gt_kernel *k)
 	return k->describe;
 }
 
-/* Called only in tests: checks that operands are device memory. A host address would cause a fault in the kernel, long after this call. */
+/* Called only in tests: checks that operands are device memory. Otherwise a host address would cause a fault later, in the kernel. */
 static enum gt_code check_operands(struct gt_dev *dev, const struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
 {
 #ifdef GT_CUDA_CHECK_OPERANDS
@@ -192,8 +192,8 @@ static enum gt_code cuda_copy(struct gt_dev *dev, void *dst, const void *src, si
 	if (dev->watch && !dev->capturing && dir == GT_COPY_D2H)
 		GT_TRY(gt_cuda_wait(dev, s, err));
 	GT_TRY(cuda_copy_async(dev, dst, src, bytes, dir, stream, err));
-	/* The caller uses the host's memory next. A copy from page-locked memory, or on a machine whose GPU accesses pageable memory itself
-	 * (cudaDevAttrPageableMemoryAccess), may still read it when cudaMemcpyAsync returns. */
+	/* The caller may reuse the host's memory now. But when cudaMemcpyAsync returns, a copy may still read page-locked memory, or any host
+	 * memory if the GPU accesses pageable memory itself (cudaDevAttrPageableMemoryAccess). */
 	return dir == GT_COPY_D2D ? GT_OK : gt_cuda_wait(dev, s, err);
 }
 

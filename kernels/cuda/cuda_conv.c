@@ -4,8 +4,8 @@
  *   conv2d.dx  One graph.
  *   conv2d.dw  One graph. In 16 bits it writes dw in 16 bits into the scratch memory and a kernel converts it to f32, as PyTorch's
  *              autocast does. Own kernels compute db, because cuDNN's backward bias is very slow on NHWC.
- * If the channels of x are padded (16 bits only), cuDNN sees a convolution of all of them, whose engines on tensor cores read x as it is.
- * conv2d then pads the weights in the scratch memory, and conv2d.dw leaves out the padding when it converts dw. */
+ * If the channels of x are padded (16 bits only), cuDNN gets a convolution of all channels, the padding included; its engines on tensor
+ * cores can read this x. conv2d then pads the weights in the scratch memory, and conv2d.dw leaves out the padding when it converts dw. */
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ struct conv {
 	int type;
 	int64_t rows, cols; /* number of pixels and of channels of dy */
 	int64_t weights;    /* number of elements of the weights */
-	int32_t in, ld;     /* channels of x; ld: those in its memory if they are padded, else 0 */
+	int32_t in, ld;     /* channels of x; ld: channels in memory if x is padded, else 0 */
 	bool bias, dw, add_dw, add_db;
 	void *zeros;       /* device memory with a bias of zeros, for a relu without a bias: cuDNN's fast engines require a bias */
 	/* offsets in the scratch memory in bytes. half: of the 16-bit bias or dw; part: of the partial sums of db; padded: of padded weights.
@@ -112,10 +112,10 @@ static enum gt_code check_shapes(const struct gt_opcall *call, const struct gt_t
 	if (w && w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, true);
 	if (y->dim[1] != a->out || x->dim[1] % a->groups)
-		return gt_opcall_refuse(call, err, "the groups divide the channels");
+		return gt_opcall_refuse(call, err, "the groups must divide the channels");
 	if (w && (!is_nhwc(w) || w->dim[0] != a->out || w->dim[1] != x->dim[1] / a->groups || w->dim[2] != a->kernel[0] ||
 	          w->dim[3] != a->kernel[1]))
-		return gt_opcall_refuse(call, err, "weights are [out, in/groups, kh, kw], channels last");
+		return gt_opcall_refuse(call, err, "weights must be [out, in/groups, kh, kw], channels last");
 	return GT_OK;
 }
 
@@ -221,7 +221,7 @@ void gt_cuda_conv_close(struct gt_dev *dev)
 	dev->dnn = NULL;
 }
 
-#else /* the build has no cuDNN: only convolutions are refused */
+#else /* a build without cuDNN refuses only convolutions */
 enum gt_code gt_cuda_conv(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	(void)dev, (void)out;

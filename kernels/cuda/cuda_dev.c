@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* ---- errors ------------------------------------------------------------------------------------------------------------------ */
-/* Returns whether all CUDA calls of the process fail after an error: errors for which the CUDA Runtime API documents "the process must be
- * terminated and relaunched". */
+/* Returns whether all CUDA calls of the process fail after an error: these are the errors for which the CUDA Runtime API documents "the
+ * process must be terminated and relaunched". */
 static bool is_sticky(cudaError_t e)
 {
 	switch ((int)e) {
@@ -84,8 +84,8 @@ static bool has_code(int cc)
 	return false;
 }
 
-/* Describes a device. The list also has a device that does not answer, such as a GPU that has fallen off the bus, so that the others can be
- * used; opening it reports the error. */
+/* Describes a device. A device that does not answer, such as a GPU that has fallen off the bus, is also listed, so that the other devices
+ * can be used; opening it reports the error. */
 static void describe_device(int i, struct gt_devinfo *out)
 {
 	struct cudaDeviceProp p;
@@ -138,7 +138,7 @@ enum gt_code gt_cuda_library(const char *file, const char *product, const char *
 		return gt_fail(err, GT_EUNAVAILABLE, "%s cannot be loaded: %s", product, dlerror());
 	for (int i = 0; i < n; i++)
 		if (!(*slot[i] = dlsym(*so, names[i])))
-			return gt_fail(err, GT_EUNAVAILABLE, "%s has no function %s: expected another version of the library", file, names[i]);
+			return gt_fail(err, GT_EUNAVAILABLE, "%s has no function %s: expected a different version of the library", file, names[i]);
 	return GT_OK;
 }
 
@@ -187,8 +187,8 @@ static enum gt_code open_parts(struct gt_dev *dev, struct gt_err *err)
 	GT_CUDA(dev, cudaDriverGetVersion(&driver), "cudaDriverGetVersion", err);
 	GT_CUDA(dev, cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion", err);
 	if (!has_code(cc) && driver < runtime) /* an older driver cannot compile PTX (CUDA Compatibility, "Minor Version Compatibility") */
-		return gt_fail(err, GT_EUNAVAILABLE, "%s: compute capability %d.%d needs kernels that the driver compiles, and for those a driver "
-		               "that supports CUDA %d.%d, but it supports %d.%d: update the NVIDIA driver, or build with CUDA_ARCH=%d",
+		return gt_fail(err, GT_EUNAVAILABLE, "%s: compute capability %d.%d needs kernels that the driver compiles, and therefore a driver "
+		               "that supports CUDA %d.%d, but the driver supports %d.%d: update the NVIDIA driver, or build with CUDA_ARCH=%d",
 		               dev->id, p.major, p.minor, runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, cc);
 	GT_CUDA(dev, cudaHostAlloc(&host, sizeof *dev->fault, cudaHostAllocMapped), "cudaHostAlloc", err);
 	dev->fault = host;
@@ -224,8 +224,8 @@ enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, s
 		return gt_fail(err, GT_EINTERNAL, "%s: stream %d does not exist", dev->id, stream);
 	GT_TRY(gt_cuda_use(dev, err));
 	if (!dev->stream[stream]) {
-		/* The streams other than the compute stream carry copies, collectives and small kernels that other work will wait for. They should
-		 * start as soon as they can. */
+		/* All streams except the compute stream run copies, collectives and small kernels for which other work waits, so they get a higher
+		 * priority. */
 		int low = 0, high = 0;
 		GT_CUDA(dev, cudaDeviceGetStreamPriorityRange(&low, &high), "cudaDeviceGetStreamPriorityRange", err);
 		GT_CUDA(dev, cudaStreamCreateWithPriority(&dev->stream[stream], cudaStreamNonBlocking, stream ? high : low),
@@ -239,14 +239,14 @@ enum gt_code gt_cuda_stream(struct gt_dev *dev, int stream, cudaStream_t *out, s
 static enum gt_code check_fault(struct gt_dev *dev, struct gt_err *err)
 {
 	struct gt_cu_fault f = *(volatile struct gt_cu_fault *)dev->fault;
-	if (f.code <= 0) /* no fault, or a kernel is still writing it; the next wait reports it */
+	if (f.code <= 0) /* no fault, or a kernel is still writing the fault, which the next wait reports */
 		return GT_OK;
 	*dev->fault = (struct gt_cu_fault){0};
 	if (f.code == GT_CU_FAULT_LABEL)
-		return gt_fail(err, GT_EDATA, "label %lld of sample %lld in its batch: the model has classes 0..%lld", (long long)f.value,
+		return gt_fail(err, GT_EDATA, "label %lld of sample %lld in the batch: the model has classes 0..%lld", (long long)f.value,
 		               (long long)f.at, (long long)f.limit - 1);
 	if (f.code == GT_CU_FAULT_TOKEN)
-		return gt_fail(err, GT_EDATA, "token %lld of sample %lld in its batch: the table has rows 0..%lld", (long long)f.value,
+		return gt_fail(err, GT_EDATA, "token %lld of sample %lld in the batch: the table has rows 0..%lld", (long long)f.value,
 		               (long long)f.at, (long long)f.limit - 1);
 	if (f.code == GT_CU_FAULT_PLACE)
 		return gt_fail(err, GT_EINTERNAL, "gather: position %lld is outside of the order of %lld samples",

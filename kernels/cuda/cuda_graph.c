@@ -98,7 +98,7 @@ enum gt_code gt_cuda_replay(struct gt_dev *dev, void *graph, struct gt_err *err)
 {
 	const struct gt_cuda_graph *g = graph;
 	if (!g->exec)
-		return gt_fail(err, GT_EINTERNAL, "%s: the graph was destroyed with the groups of its collectives", dev->id);
+		return gt_fail(err, GT_EINTERNAL, "%s: the graph was destroyed together with its communication groups", dev->id);
 	GT_TRY(gt_cuda_use(dev, err));
 	GT_CUDA(dev, cudaGraphLaunch(g->exec, dev->stream[0]), "cudaGraphLaunch", err);
 	return GT_OK;

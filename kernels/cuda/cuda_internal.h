@@ -34,7 +34,7 @@ struct gt_cuda_watch {
 	struct gt_cuda_watch *next;
 };
 
-struct gt_cuda_graph { /* what capture_end() returns */
+struct gt_cuda_graph { /* a graph that capture_end() has returned */
 	cudaGraphExec_t exec; /* NULL: gt_cuda_drop_graphs has destroyed it */
 	struct gt_cuda_graph *next;
 };
@@ -115,7 +115,7 @@ enum gt_code gt_cuda_library(const char *file, const char *product, const char *
 void gt_cuda_watch(struct gt_dev *dev, struct gt_cuda_watch *w); /* adds a watcher; the caller owns w and keeps it until gt_cuda_unwatch */
 void gt_cuda_unwatch(struct gt_dev *dev, struct gt_cuda_watch *w);
 /* Blocks the host until the device has completed the work that is queued on s or, if e is not NULL, that precedes the last record of e.
- * Every wait of the host for work that may wait for other ranks uses this function, so that it has a deadline. */
+ * Whenever the host waits for work that may wait for other ranks, it uses this function, so that the wait has a deadline. */
 enum gt_code gt_cuda_finish(struct gt_dev *dev, cudaStream_t s, cudaEvent_t e, struct gt_err *err);
 
 /* ---- cuda_graph.c: order between streams, and graphs --------------------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ enum gt_code gt_cuda_capture_begin(struct gt_dev *dev, struct gt_err *err);
 enum gt_code gt_cuda_capture_end(struct gt_dev *dev, void **graph, struct gt_err *err);
 enum gt_code gt_cuda_replay(struct gt_dev *dev, void *graph, struct gt_err *err);
 void gt_cuda_graph_free(struct gt_dev *dev, void *graph);
-/* Destroys all graphs of the device, also one that is being captured. A graph that runs is freed when it has ended. Later replays return
+/* Destroys all graphs of the device, and a graph that is being captured. A running graph is freed when it has ended. Later replays return
  * GT_EINTERNAL; the owner of a graph still frees it with gt_cuda_graph_free. */
 void gt_cuda_drop_graphs(struct gt_dev *dev);
 

@@ -17,10 +17,10 @@ struct linear {
 	int type;
 	int64_t n, in, out;
 	bool bias;
-	bool own_act;        /* the epilogue of the forward product is replaced by kernels before and after it, which apply bias and relu */
+	bool own_act;        /* kernels before and after the forward product apply bias and relu instead of its epilogue */
 	bool own_db, add_db; /* own_db: colsum computes db, because the product cannot; add_db: db is added to the existing values */
 	bool no_dw, relu;
-	bool mask; /* in dx, a kernel after the product applies the gradient of the preceding relu, using the relu's output */
+	bool mask; /* dx: a kernel after the product applies the gradient of the preceding relu, using the relu's output */
 	bool bits; /* the forward product writes a mask of bits, and the epilogue of the dx product reads it */
 	size_t bias16, colsum; /* offsets in the scratch memory in bytes. bias16: of the rounded bias; colsum: of the partial sums of colsum */
 	char text[48];
@@ -129,28 +129,27 @@ static enum gt_code make_gemm(struct gt_dev *dev, const struct gt_opcall *call, 
 	struct gt_lt_spec s = spec_of(k, call);
 	bool found;
 	GT_TRY(gt_lt_make(dev, &s, &k->gemm, &found, err));
-	if (!found && k->bits) /* after this refusal the planner uses y itself as the mask (engine/plan/backend_fusion.c) */
-		return gt_opcall_refuse(call, err, "cuBLASLt has no algorithm with a mask of bits for it");
+	if (!found && k->bits) /* refuse: the planner then uses y itself as the mask (engine/plan/backend_fusion.c) */
+		return gt_opcall_refuse(call, err, "cuBLASLt has no algorithm with a bit mask for this call");
 	if (!found && s.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
 		k->own_act = k->code == GT_OP_LINEAR;
 		k->own_db = k->code == GT_OP_LINEAR_DW;
 		s = spec_of(k, call);
 		GT_TRY(gt_lt_make(dev, &s, &k->gemm, &found, err));
 	}
-	return found ? GT_OK : gt_opcall_refuse(call, err, "cuBLASLt has no algorithm for it");
+	return found ? GT_OK : gt_opcall_refuse(call, err, "cuBLASLt has no algorithm for this call");
 }
 
-/* Checks the operands; weights must be plain. A bias gradient that is added to an existing one cannot come from the epilogue, which
- * overwrites. */
+/* Checks the operands; weights must be plain. The epilogue overwrites db, so it cannot compute a bias gradient that accumulates. */
 static enum gt_code check_weights(const struct gt_opcall *call, struct gt_tdesc *w, struct gt_err *err)
 {
 	if (w && w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
-	return !w || gt_tdesc_plain(w) ? GT_OK : gt_opcall_refuse(call, err, "weights are plain [out, in]");
+	return !w || gt_tdesc_plain(w) ? GT_OK : gt_opcall_refuse(call, err, "weights must be [out, in] in the plain layout");
 }
 
-/* Prepares a linear operation: checks bias and mask, selects the product and its epilogue, and plans own kernels for everything that the
- * epilogue does not do. */
+/* Prepares a linear operation: checks bias and mask, selects the product and its epilogue, and selects own kernels for everything that the
+ * epilogue does not compute. */
 enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	bool fwd = call->code == GT_OP_LINEAR, dw = call->code == GT_OP_LINEAR_DW;
@@ -164,7 +163,7 @@ enum gt_code gt_cuda_linear(struct gt_dev *dev, const struct gt_opcall *call, st
 	if (bits ? gt_tdesc_count(mask) != like->dim[0] * gt_mask_bytes(like->dim[1]) : mask && (fwd || !gt_tdesc_equal(mask, x)))
 		return gt_opcall_refuse(call, err, "the mask must have the shape of the gradient, or one bit per element");
 	if (bits && fwd && ((const struct gt_attr_linear *)call->attr)->act != GT_ACT_RELU)
-		return gt_opcall_refuse(call, err, "a mask of bits belongs to a relu");
+		return gt_opcall_refuse(call, err, "a bit mask is only allowed for relu");
 	GT_CUDA_NEW(k, fwd ? launch_fwd : dw ? launch_dw : launch_dx, NULL, err);
 	k->head.release = release_linear;
 	k->code = call->code;

@@ -1,7 +1,7 @@
-/* The operation muon. One kernel computes momentum and directions of all matrices, cuBLASLt
- * computes the products of their Newton-Schulz iterations with the matrices of one shape in a batch, and one kernel updates all weights.
- * Nothing waits for the host, and the list of launches does not depend on values of the step: a skipped step, or one with learning rate 0,
- * computes the products and keeps the weights.
+/* The operation muon. One kernel computes momentum and directions of all matrices. cuBLASLt computes the products of the Newton-Schulz
+ * iterations, with all matrices of one shape in a batch. One kernel updates all weights. Nothing waits for the host, and the list of
+ * launches does not depend on values of the step: a skipped step, or a step with learning rate 0, computes the products and keeps the
+ * weights.
  *
  * Precision of the iteration: with a 16-bit work copy (precision = "bf16", "fp16") its operands and results are bf16 and its sums f32, as
  * in the author's code and torch.optim.Muon. Otherwise it is f32, with products in tf32 if the config enables them. Momentum and weights
@@ -11,7 +11,7 @@
  *   A = X X'  is  Xc' Xc       P = c A A + b A       Y = P X + a X  is  Xc P + a Xc
  * otherwise A = X' X is Xc Xc', and Y = X P + a X is P Xc + a Xc. The order of the columns (NHWC in memory, NCHW in a checkpoint) makes no
  * difference, because it permutes A's rows and columns, or Y's columns, as it permutes X's. Sizes are rounded up to 16 bytes, which the
- * libraries' fast kernels require. The padding is zeros, which every product preserves. */
+ * libraries' fast kernels require. The padding is zeros and stays zero in every product. */
 #include "cuda/cublaslt.h"
 #include "ew.h"
 #include <stdio.h>
@@ -130,7 +130,7 @@ static enum gt_code check_call(const struct gt_opcall *call, struct gt_err *err)
 	if (why)
 		return gt_opcall_refuse(call, err, why);
 	if (work && ((work->dtype != GT_BF16 && work->dtype != GT_F16) || work->dtype != attr->update.work_dtype))
-		return gt_opcall_refuse(call, err, "the work copy must be bf16 or f16, as its attribute says");
+		return gt_opcall_refuse(call, err, "the work copy must be bf16 or f16, as in the attribute");
 	for (int i = 0; i < attr->update.nseg; i++)
 		if (attr->desc[i]->layout.nblk || attr->desc[i]->layout.order[0] != 0 || gt_tdesc_padded(attr->desc[i]) > INT32_MAX)
 			return gt_opcall_refuse(call, err, "a matrix must be stored row by row and have less than 2^31 elements");
@@ -182,14 +182,14 @@ static enum gt_code make_gemms(struct gt_dev *dev, const struct gt_opcall *call,
 				s.m = c, s.n = r, s.alpha = 1, s.beta = (float)ns[0];
 			GT_TRY(gt_lt_make(dev, &s, gemm[i], &found, err));
 			if (!found)
-				return gt_opcall_refuse(call, err, "cuBLASLt has no algorithm for a batch of its products");
+				return gt_opcall_refuse(call, err, "cuBLASLt has no algorithm for these batched products");
 			*workspace = gemm[i]->workspace > *workspace ? gemm[i]->workspace : *workspace;
 		}
 	}
 	return GT_OK;
 }
 
-/* Makes two lists of chunks in device memory: chunks of the arena, and chunks of the operands of the products. */
+/* Uploads two lists of chunks: chunks of the arena, and chunks of the operands of the products. */
 static enum gt_code make_chunks(struct gt_dev *dev, struct muon *k, struct gt_err *err)
 {
 	struct gt_seg *fill = calloc((size_t)k->n + 1, sizeof *fill);

@@ -1,10 +1,10 @@
-/* Waits of the host for the device. With NCCL, work of a stream may wait for a rank that never comes. The host then polls the stream, and
- * the watch of the communicator (struct gt_cuda_watch) decides when the host has waited long enough. */
+/* How the host waits for the device. With NCCL, queued work may wait for a rank that never arrives. So the host polls the stream, and the
+ * watch of the communicator (struct gt_cuda_watch) ends the wait at the deadline. */
 #include "base/clock.h"
 #include "cuda/cuda_internal.h"
 #include <time.h>
 
-#define SPIN_S 0.002 /* seconds in which the host polls without a pause; most steps that were queued together are finished by then */
+#define SPIN_S 0.002 /* seconds in which the host polls without a pause; most waits are shorter */
 #define NAP_NS 50000 /* nanoseconds between two polls after SPIN_S */
 #define LOOK_S 0.005 /* seconds between two calls of the watch functions */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC "gtrain cudnn plans 2" /* files of version 1 contain choices that did not prefer tensor cores, so they are not read */
+#define MAGIC "gtrain cudnn plans 2" /* files of version 1 are not read, because their choices did not prefer tensor cores */
 #define FILE_MAX ((size_t)1 << 20)
 #define ENTRIES_MAX 4096
 #define LINE_MAX_BYTES (GT_DNN_KEY + 64 + GT_DNN_KNOBS * 32)
@@ -34,8 +34,8 @@ static struct entry *find_entry(const struct gt_dnn_cache *c, const char *key)
 	return NULL;
 }
 
-/* Adds or replaces an entry. ours is true if the choice was made in this process. A choice from the file does not replace such an entry,
- * which may have been tried on the device. */
+/* Adds or replaces an entry. ours is true if the choice was made in this process. A choice from the file does not replace an entry with
+ * `ours`, which may have been tried on the device. */
 static void set_entry(struct gt_dnn_cache *c, const char *key, const struct gt_dnn_choice *choice, bool ours)
 {
 	struct entry *e = find_entry(c, key);
@@ -59,7 +59,7 @@ static void set_entry(struct gt_dnn_cache *c, const char *key, const struct gt_d
 }
 
 /* ---- parser ------------------------------------------------------------------------------------------------------------------------- */
-/* Parses a decimal number of the given range that is followed by `end`. *s moves past that character. */
+/* Parses a decimal number of the given range that is followed by `end`. *s is moved past `end`. */
 static bool parse_number(char **s, char end, int64_t least, int64_t most, int64_t *out)
 {
 	char *stop;
@@ -143,7 +143,7 @@ static void save_file(struct gt_dnn_cache *c)
 	size_t used = strlen(c->head);
 	if (!c->path[0] || !c->unsaved)
 		return;
-	c->unsaved = 0; /* a save that fails because the directory is not writable is not repeated after every choice */
+	c->unsaved = 0; /* also after a failed save, so that a read-only directory is not tried after every choice */
 	read_file(c);
 	text = malloc(used + (size_t)c->n * LINE_MAX_BYTES + 1);
 	if (!text)

@@ -5,9 +5,9 @@
  *   KEY<TAB>ENGINE<TAB>MICROSECONDS<TAB>KNOB=VALUE,KNOB=VALUE        "-" without knobs; one line for each choice; every line ends in \n
  *
  * The file is a hint, and its contents are not trusted. If its first line differs, or if it is too long or not a regular file, it is
- * ignored; a line that does not match the format exactly is skipped. Whoever uses a choice from the cache must check it like a new one (its
+ * ignored; a line that does not match the format exactly is skipped. A caller must check a choice from the cache like a new choice (its
  * numerical notes, its workspace), so that a wrong choice can only cost time. The file is replaced atomically, after merging choices that
- * other processes have added: if two processes write at the same moment, one may lose its choices, but the file stays intact. */
+ * other processes have added: if two processes write at the same time, the choices of one may be lost, but the file stays intact. */
 #ifndef GT_KERNELS_CUDNN_CACHE_H
 #define GT_KERNELS_CUDNN_CACHE_H
 
@@ -28,7 +28,7 @@ struct gt_dnn_choice {
 
 	/* the fields below are not stored in the file */
 	size_t workspace; /* bytes of workspace of the choice's plan; valid after a plan was made */
-	bool ran;         /* a plan of this choice has run in this process */
+	bool ran;         /* this process has run a plan of this choice */
 	bool tensor_core; /* the engine multiplies on tensor cores */
 };
 

@@ -10,14 +10,14 @@
  * Graphs for which cuDNN 9.19 and 9.26 have precompiled engines for compute capability 9.0 (queried from the libraries;
  * tests/cuda/dnn_plans.c repeats the query):
  * - The forward pass alone; and conv -> add -> [relu] (bias and optional relu) if w, y and the bias have the dtype of x and the values
- *   between the operations are f32. For a bias of another dtype, a relu without a bias, or 16-bit values between the operations, the only
- *   engines are compiled when a plan is made, which takes about a second each. Therefore the bias is rounded to the dtype of x first, and a
- *   relu without a bias gets a bias of zeros.
+ *   between the operations are f32. For a bias of another dtype, a relu without a bias, or 16-bit values between the operations, all
+ *   engines are compiled when a plan is made, about a second each. Therefore the bias is rounded to the dtype of x first, and a relu
+ *   without a bias gets a bias of zeros.
  * - The gradients by data and by weights if every tensor has the same dtype. For dw in f32 with 16-bit activations there is at most one
- *   engine, which is compiled. Therefore dw is computed in the dtype of x and widened by conv_tail.cu; cuDNN sums in f32 before it rounds.
+ *   engine, a compiled one. Therefore dw is computed in the dtype of x and widened by conv_tail.cu; cuDNN sums in f32 before it rounds.
  * - beta = 1 in the gradient by weights: dw is added to the existing values.
- * Graphs that join a convolution with a batch normalisation are not used, although there are engines for f16 (tests/cuda/dnn_fusions.c;
- * tests/bench/RESULTS.md says why). */
+ * Graphs of a convolution and a batch normalisation are not used, although there are engines for f16 (tests/cuda/dnn_fusions.c; reasons:
+ * tests/bench/RESULTS.md). */
 #ifndef GT_KERNELS_CUDNN_CONV_H
 #define GT_KERNELS_CUDNN_CONV_H
 
@@ -53,19 +53,19 @@ struct gt_dnn_plan {
 
 /* Chooses an engine and makes its plan. The cache's choice is used if it is still valid. Otherwise the candidates are the engines of the
  * heuristic (mode A, then fallback) that dev's options allow and that run. With dev->autotune, and if the run need not be reproducible, the
- * fastest engine is used; otherwise the first engine on tensor cores or, without such an engine, the first engine. (In cuDNN 9.19 the first
+ * fastest engine is used; otherwise the first engine that uses tensor cores, or the first engine if none does. (In cuDNN 9.19 the first
  * three engines for a 1x1 convolution with stride 2 in 16 bits do not use tensor cores.) Returns GT_EUNAVAILABLE if no engine is allowed;
  * err then has the reasons, without the name of the call. */
 enum gt_code gt_dnn_plan_make(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *out, struct gt_err *err);
 void gt_dnn_plan_drop(struct gt_dnn_plan *p); /* p may be zeroed */
 
-/* Queues the plan on a stream. Pointers are aligned to 16 bytes, the workspace to 256. Allocates only if the pointers differ from those of
- * the previous run. */
+/* Queues the plan on a stream. Pointers are aligned to 16 bytes, the workspace to 256. Allocates only if the pointers differ from the
+ * previous run. */
 enum gt_code gt_dnn_plan_run(struct gt_dev *dev, struct gt_dnn_plan *p, void *const at[GT_DNN_TENSORS], void *workspace, cudaStream_t s,
                              struct gt_err *err);
 
 /* ---- shared by cudnn_conv.c, cudnn_tune.c and cudnn_trial.c ------------------------------------------------------------------------- */
-/* Builds the operation graph of c in p. p->set must be empty, and keeps the first failure. */
+/* Builds the operation graph of c in p. p->set must be empty; it records the first failure. */
 void gt_dnn_graph(struct gt_dnn_plan *p, const struct gt_dnn_conv *c);
 /* Writes the key of c in the cache of engines: operation, shapes, options. */
 void gt_dnn_key(const struct gt_dev *dev, const struct gt_dnn_conv *c, char key[GT_DNN_KEY]);
@@ -84,9 +84,9 @@ enum gt_dnn_verdict {
  * If compiled is true, it allows engines whose kernels NVRTC compiles when the plan is made, which takes a second each in every process. */
 enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c,
                                    const struct gt_dnn_choice *choice, bool compiled);
-/* Runs the *n choices on its own memory. Keeps in `choice` the choices that ran, and their count in *n: if timed is true, all, the fastest
- * first; otherwise only the first that runs. Changes nothing during a capture, without a device, or if memory is too small. Returns
- * GT_EUNAVAILABLE if none runs. */
+/* Runs the *n choices on its own memory. Keeps in `choice` the choices that ran, and their count in *n: if timed is true, all of them, the
+ * fastest first; otherwise only the first choice that ran. Changes nothing during a capture, without a device, or if memory is too small.
+ * Returns GT_EUNAVAILABLE if none runs. */
 enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed,
                         struct gt_err *err);
 

@@ -1,9 +1,9 @@
 /* cuDNN 9's backend (graph) interface, loaded at run time: a table of its functions, the handle, descriptors, errors.
  *
  * Rules of the library on which this code relies (cuDNN documentation, "Graph API" and "cudnn_graph Library"):
- * - A descriptor is created, given attributes and finalized; afterwards it is read only. A descriptor that refers to another one is
- *   destroyed before it (struct gt_dnn_set keeps the order). cudnnBackendSetAttribute takes an attribute, its one valid type, a count and
- *   an array.
+ * - A descriptor is created, given attributes and finalized; afterwards it is read only. A descriptor is destroyed before the descriptors
+ *   to which it refers (struct gt_dnn_set keeps the order). cudnnBackendSetAttribute takes an attribute, its one valid type, a count and an
+ *   array.
  * - cudnnBackendGetAttribute for an array of descriptors fills descriptors that the caller has created.
  * - An engine is identified by (operation graph, global index). An engine configuration adds knob choices. Both reproduce the same plan
  *   with the same library version and card ("CUDNN_BACKEND_ENGINECFG_DESCRIPTOR").
@@ -37,7 +37,7 @@ struct gt_dnn {
 	cudaStream_t stream;           /* the stream of the handle */
 	size_t version;                /* 91900 for 9.19.0 */
 	struct gt_dnn_cache *cache;
-	bool awake;                    /* the device has left its idle clock, at which a trial would time the first plan too long */
+	bool awake;                    /* the device has left its low idle clock, at which a trial would measure the first plan as too slow */
 #define GT_X(name) __typeof__(name) *name;
 	GT_DNN_FUNCTIONS(GT_X)
 #undef GT_X

@@ -54,16 +54,16 @@ static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct
 		gt_dnn_graph(&p, c);
 		bool ran = gt_dnn_realize(w->dev, &p, c, &choice[i], true) == GT_DNN_FINE &&
 		           (timed ? time_plan(w, &p, best, &us, &why) : gt_dnn_plan_run(w->dev, &p, w->at, w->workspace, w->stream, &why)) == GT_OK;
-		/* A fault of the device persists and would appear in the next call of another caller, so it is reported here. */
+		/* A fault of the device persists and would be reported by an unrelated call later, so it is reported here. */
 		cudaError_t e = cudaStreamSynchronize(w->stream);
 		gt_dnn_plan_drop(&p);
-		GT_CUDA(w->dev, e, "a trial of a convolution", err);
+		GT_CUDA(w->dev, e, "timing a convolution plan", err);
 		if (!ran)
 			continue;
 		choice[kept] = choice[i];
 		choice[kept].ran = true;
 		if (timed)
-			choice[kept].us = us > 0.1 ? us : 0.1; /* 0 means that the plan has not been measured */
+			choice[kept].us = us > 0.1 ? us : 0.1; /* not 0, which means that the plan was not measured */
 		if (timed && (best == 0 || us < best))
 			best = us;
 		kept++;
@@ -74,9 +74,9 @@ static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct
 
 #define WAKE_S 0.03 /* seconds of work after which a device has left its idle clock (H200: 345 MHz, a sixth of the full clock) */
 
-/* Fills the n elements of the operands. Products of zeros take less power than products of other values, so that the card could raise its
- * clock: a trial on zeroed memory would measure a speed that training does not reach. The first call repeats the fill until the card has
- * left its idle clock. */
+/* Fills the n elements of the operands. Products of zeros take less power than products of other values, so the card's clock could rise: a
+ * trial with zeros would measure a speed that training does not reach. The first call repeats the fill until the card has left its idle
+ * clock. */
 static cudaError_t fill_operands(struct trial *w, enum gt_dtype type, void *memory, int64_t n)
 {
 	double start = gt_clock();
@@ -121,8 +121,7 @@ enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct 
 	for (int i = 0; i < 2 && timed && e == cudaSuccess; i++)
 		e = cudaEventCreateWithFlags(&w.event[i], cudaEventDefault);
 	enum gt_code code = e == cudaSuccess ? run_all(&w, c, choice, n, timed, err) : gt_cuda_fail(dev, e, "preparing the operands or the "
-	                                                                                            "clock of a trial",
-	                                                                                            err);
+	                                                                                            "clock to time a plan", err);
 	for (int i = 0; i < 2; i++)
 		if (w.event[i])
 			cudaEventDestroy(w.event[i]);

@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FIRST_ONES 3 /* number of candidates if nothing is timed; the first one that runs is used */
+#define FIRST_ONES 3 /* number of candidates if nothing is timed; the first candidate that runs is used */
 #define CONFIGS 96   /* maximum number of configurations of the heuristic that are examined; it offers about 40 */
 
 /* ---- permission --------------------------------------------------------------------------------------------------------------------- */
 static const char *const verdict_text[GT_DNN_VERDICTS] = {
     [GT_DNN_NO_TF32] = "round to tf32",
-    [GT_DNN_NO_ORDER] = "add in no fixed order",
+    [GT_DNN_NO_ORDER] = "do not add in a fixed order",
     [GT_DNN_NO_PRECISION] = "compute in lower precision or by FFT or Winograd",
     [GT_DNN_NO_COMPILED] = "are compiled first",
     [GT_DNN_NO_WORKSPACE] = "take more than 256 MiB of workspace",
@@ -29,7 +29,7 @@ static enum gt_dnn_verdict judge_engine(const struct gt_dev *dev, const struct g
 	p->tensor_core = false;
 	for (int64_t i = 0; i < n; i++)
 		switch (note[i]) {
-		case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: /* tensor cores have no f32 product: they round its operands to tf32 */
+		case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: /* tensor cores have no f32 product: they round f32 operands to tf32 */
 			if (f32 && !dev->tf32)
 				return GT_DNN_NO_TF32;
 			p->tensor_core = true;
@@ -117,8 +117,8 @@ enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, co
 /* ---- candidates of the heuristic ---------------------------------------------------------------------------------------------------- */
 struct offer {
 	struct gt_dnn_choice choice[GT_DNN_CANDIDATES];
-	/* n: number of candidates; tensor_core: number of those on tensor cores; all: number of engines that the heuristic offered; refused:
-	 * number of engines for each verdict */
+	/* n: number of candidates; tensor_core: number of candidates on tensor cores; all: number of engines that the heuristic offered;
+	 * refused: number of engines for each verdict */
 	int n, tensor_core, all, refused[GT_DNN_VERDICTS];
 	char last[300]; /* cuDNN's message about the last engine that it refused */
 };
@@ -150,7 +150,7 @@ static bool read_choice(struct gt_dnn_set *s, cudnnBackendDescriptor_t config, s
 
 static bool may_time(const struct gt_dev *dev)
 {
-	/* Timing may select different engines in different processes, and with them other last bits of the results. */
+	/* Timing may select different engines in different processes, and then the last bits of the results may differ. */
 	return dev->autotune && !dev->deterministic;
 }
 
@@ -207,12 +207,12 @@ static enum gt_code refuse_engines(const struct gt_dnn *dnn, const struct offer 
 	for (int v = GT_DNN_FINE + 1; v < GT_DNN_VERDICTS; v++)
 		if (o->refused[v] && n < sizeof text)
 			n += (size_t)snprintf(text + n, sizeof text - n, "%s%d %s", n ? ", " : ": ", o->refused[v], verdict_text[v]);
-	return gt_fail(err, GT_EUNAVAILABLE, "cuDNN %zu.%zu.%zu offers %d engines, none of which can be used%s%s%s", dnn->version / 10000,
+	return gt_fail(err, GT_EUNAVAILABLE, "cuDNN %zu.%zu.%zu offers %d engines, but none can be used%s%s%s", dnn->version / 10000,
 	               dnn->version / 100 % 100, dnn->version % 100, o->all, text, o->last[0] ? "; " : "", o->last);
 }
 
 /* ---- selection ---------------------------------------------------------------------------------------------------------------------- */
-/* Sorts engines on tensor cores to the front, each kind in the heuristic's order, and keeps the first FIRST_ONES. */
+/* Moves engines on tensor cores to the front, without other changes of the heuristic's order, and keeps the first FIRST_ONES engines. */
 static void prefer_tensor_cores(struct offer *o)
 {
 	struct gt_dnn_choice sorted[GT_DNN_CANDIDATES];

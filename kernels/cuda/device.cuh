@@ -10,18 +10,18 @@
 
 /* ---- kernel launch ------------------------------------------------------------------------------------------------------------------ */
 /* Programmatic dependent launch (CUDA Programming Guide, "Programmatic Dependent Launch and Synchronization"; compute capability 9.0 and
- * higher): a kernel may be placed on the multiprocessors while the previous one still runs, and waits there. GTRAIN_CUDA_PDL=1 enables it.
+ * higher): a kernel may start on the multiprocessors while the previous kernel still runs, and then waits. GTRAIN_CUDA_PDL=1 enables it.
  *
  * This is safe because every kernel here calls after_previous() before it touches memory. griddepcontrol.wait returns when all grids on
- * which this grid depends have ended and their writes are visible; since those grids waited too, this includes all earlier grids. Every
- * thread has to call it, because a thread that leaves earlier would count as finished for the next grid. launch_dependents, which follows
- * it, lets the next kernel start as soon as all blocks of this one have started. Kernels of cuBLASLt and cuDNN, copies and events do not
- * have the attribute: they wait for whole kernels, and kernels after them wait for them. A capture turns the attribute into a programmatic
- * edge between two kernels, which replaces the full edge. The simulator aborts a kernel that touches memory, reaches a barrier or leaves
- * before it has waited.
+ * which this grid depends have ended and their writes are visible; since those grids also waited, this includes all earlier grids. Every
+ * thread has to call it, because a thread that leaves earlier would count as finished for the next grid. launch_dependents, which follows,
+ * lets the next kernel start as soon as all blocks of this kernel have started. Kernels of cuBLASLt and cuDNN, copies and events do not
+ * have the attribute: they wait for whole kernels, and later kernels wait for them. A capture turns the attribute into a programmatic edge
+ * between two kernels, which replaces the full edge. The simulator aborts a kernel that touches memory, reaches a barrier or leaves before
+ * it has waited.
  *
- * It is disabled by default: we found no documentation that a capture accepts such launches next to memory sets and joins of streams (a
- * report of "invalid resource handle" on compute capability 12.0: sgl-project/sglang, pull request 18596), and it has not run on a GPU.
+ * It is disabled by default: there is no documentation that a capture accepts such launches together with memory sets and joins of streams
+ * (a report of "invalid resource handle" on compute capability 12.0: sgl-project/sglang, pull request 18596), and it has not run on a GPU.
  * `make bench-gpu` measures both settings, `make check-gpu` compares the result bits. */
 static inline bool overlap_wanted()
 {
@@ -143,7 +143,7 @@ template <> __device__ inline f16 from_float<f16>(float x)
 	return f16{(uint16_t)f16_pair(x, 0)};
 }
 
-/* Packs two 16-bit elements into a word; the first one is the low half. */
+/* Packs two 16-bit elements into a word; the first element is the low half. */
 __device__ static inline uint32_t to_pair(float a, float b, bf16)
 {
 	return bf16_pair(a, b);
@@ -194,7 +194,7 @@ template <> __device__ inline uint4 pack_vector<float>(const float *v)
 	return make_uint4(gt_f32_bits(v[0]), gt_f32_bits(v[1]), gt_f32_bits(v[2]), gt_f32_bits(v[3]));
 }
 
-/* Loads elements i .. i + width - 1 of p, which has n elements; v gets `fill` for those from n on. vector must be true only if p + i is
+/* Loads elements i .. i + width - 1 of p, which has n elements; v gets `fill` for elements from n on. vector must be true only if p + i is
  * aligned to 16 bytes. */
 template <class S> __device__ static inline void load_vector(float *v, const void *p, int64_t i, int64_t n, bool vector, float fill)
 {
@@ -222,7 +222,7 @@ template <class S> __device__ static inline void store_vector(void *p, const flo
 }
 
 /* A team handles one row of data: a warp (team = 32) or a whole block. A block of TEAM_BLOCK threads holds TEAM_BLOCK / team rows. All
- * threads of a team must call these functions. All threads get the result; its order of additions depends on the team size only. */
+ * threads of a team must call these functions. All threads get the result; the order of additions depends only on the team size. */
 #define TEAM_BLOCK 256
 
 struct op_sum {

@@ -1,5 +1,5 @@
-/* Dropout, forward and gradient. Each draws the mask again (ew.h), so the mask is not stored. A thread makes one draw, which serves four
- * elements of one sample; blocks in y walk through the samples. */
+/* Dropout, forward and gradient. Both draw the same mask (ew.h), so it is not stored. A thread makes one draw for four elements of one
+ * sample; blocks in y iterate over the samples. */
 #include "cuda/device.cuh"
 
 #define BLOCK 256
@@ -25,7 +25,7 @@ template <class S> __device__ static inline void scale_elements(const S *x, S *y
 			y[j] = from_float<S>(to_float(x[j]) * keep[j]);
 }
 
-/* __stcg, because the compiler splits a plain store of the vector into stores of its elements here. */
+/* __stcg, because the compiler would split a plain vector store into stores of single elements here. */
 __device__ static inline void scale_vector(const float *x, float *y, const float *keep)
 {
 	float4 v = *(const float4 *)x;
@@ -59,7 +59,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) apply_dropout(const 
 		const S *x = (const S *)a.x + s * a.n + q * 4;
 		S *y = (S *)a.y + s * a.n + q * 4;
 		float keep[4];
-		if (a.cols) { /* the word of a unit serves all of its elements */
+		if (a.cols) { /* one random word decides about all elements of a unit */
 			struct gt_philox w;
 			int64_t unit = q * 4 % a.cols, drawn = -1;
 			for (int j = 0; j < 4; j++) {
@@ -95,7 +95,7 @@ static int64_t sample_size(const struct gt_tdesc *x)
 static const char *refuse_call(const struct gt_opcall *op)
 {
 	int64_t n = sample_size(gt_opcall_operand(op, "x"));
-	return n < 1 || n / 4 > UINT32_MAX ? "a sample is too big" : NULL;
+	return n < 1 || n / 4 > UINT32_MAX ? "a sample has too many elements" : NULL;
 }
 
 static bool reads_step_args(const struct gt_opcall *op)

@@ -1,10 +1,10 @@
 /* embedding, embedding_bag, the gradients of their tables, and the updates of the rows of a batch's tokens.
  *
- * A gradient sorts its entries, the pairs of a token and its position, by token and then by position: first tiles of TILE entries in shared
- * memory; then searches in the other tiles give an entry's final index. A run is the sorted entries of one token. A warp sums a chunk of
- * CHUNK sorted entries in 32 columns; if a run crosses chunks, its sums in these chunks are added in order afterwards. So no result depends
- * on timing, many warps sum a token that fills half of a batch, and only the zeroing of a stored gradient depends on the number of rows of
- * the table. */
+ * A gradient sorts its entries, the pairs of a token and its position, by token and then by position: first it sorts tiles of TILE entries
+ * in shared memory; then it finds the final index of each entry by searches in the other tiles. A run is the sorted entries of one token. A
+ * warp sums a chunk of CHUNK sorted entries in 32 columns; if a run crosses chunks, its sums in these chunks are added in order afterwards.
+ * So no result depends on timing, many warps share the sum of a token that fills half of a batch, and only the time to zero a stored
+ * gradient depends on the number of rows of the table. */
 #include "cuda/optim_step.cuh"
 
 #define BLOCK 256
@@ -26,8 +26,8 @@ struct embedding_args {
 	int64_t rows, cols, padding;     /* size of the table; padding: token without a gradient that bags skip, -1: none */
 	int64_t begin, end;              /* the range of rows that a gradient covers */
 	int mode;                        /* enum gt_bag; GT_BAG_SUM without bags */
-	bool zero, update;               /* dw is set to 0 first; dw is the table, to which sgd without momentum applies the gradient */
-	struct gt_attr_update attr;      /* of the update, without seg */
+	bool zero, update;               /* zero: dw is set to 0 first; update: dw is the table, which sgd without momentum updates */
+	struct gt_attr_update attr;      /* attributes of the update, without seg */
 	struct gt_seg seg;
 	const struct gt_scalars *scalars; /* NULL: no clipping, no loss scale, and the step is never skipped */
 	struct gt_cu_step_args step_args;
@@ -175,7 +175,7 @@ template <class S> __device__ static inline float gradient_of(const embedding_ar
 	return a.mode == GT_BAG_MEAN ? g * a.share[s] : g;
 }
 
-/* The use of a row's sum: it is added to dw, or applied to the table by sgd without momentum. */
+/* The two uses of a row's sum: adding it to dw, or updating the table by sgd without momentum. */
 struct add_to_row {
 	__device__ add_to_row(const embedding_args &) {}
 	__device__ float operator()(float dw, float sum) const
@@ -251,7 +251,7 @@ template <class S, class Use> __global__ void __launch_bounds__(BLOCK) sum_chunk
 	}
 }
 
-/* The chunk in which a run begins adds the run's sums in the later chunks. */
+/* The warp of the chunk in which a run begins adds the run's sums from the later chunks. */
 template <class Use> __global__ void __launch_bounds__(BLOCK) join_chunks(const embedding_args a)
 {
 	after_previous();
@@ -376,10 +376,10 @@ static const char *refuse_call(const struct gt_opcall *op)
 	if (rows->dtype == GT_F64)
 		return "f64 is not supported by the cuda backend (the cpu backend has it)";
 	if (column >= 0 && (bags || column >= tokens->dim[tokens->rank - 1]))
-		return "the tokens have no such column";
+		return "the requested column of the tokens does not exist";
 	const embedding_args a = shape_args(op);
 	if (rows->dim[0] * a.bag != a.entries)
-		return "there is not one row for each token, or for each bag";
+		return "expected one row for each token, or for each bag";
 	if (a.rows >= INT32_MAX || a.entries >= INT32_MAX / 2)
 		return "there are too many rows, or tokens in a batch";
 	if (!forward && a.mode == GT_BAG_MAX && !gt_opcall_operand(op, "idx"))

@@ -12,7 +12,7 @@ struct gather_args {
 	void *x;
 	int32_t *target; /* NULL: only images */
 	int32_t c, h, w;
-	int32_t ld; /* 0, or the number of channels of x, of 16 bits: a multiple of 8; those from c on are set to 0 */
+	int32_t ld; /* number of padded channels of x (16-bit type), a multiple of 8; channels from c on are set to 0; 0: no padding */
 	struct gt_attr_gather attr;
 	sample_lookup look;
 };
@@ -86,7 +86,7 @@ template <class S> __device__ static inline S convert_to(int32_t x)
 	return x;
 }
 
-/* Copies rows of T as S; blocks in y walk through the samples. */
+/* Copies rows of T as S; blocks in y iterate over the samples. */
 template <class T, class S> __global__ void __launch_bounds__(BLOCK) gather_rows(const rows_args a)
 {
 	after_previous();
@@ -101,7 +101,7 @@ template <class T, class S> __global__ void __launch_bounds__(BLOCK) gather_rows
 	}
 }
 
-/* Copies sequences and fills their rows up; blocks in y walk through the samples. */
+/* Copies sequences and pads their rows; blocks in y iterate over the samples. */
 __global__ void __launch_bounds__(BLOCK) gather_ragged(const ragged_args a)
 {
 	after_previous();
@@ -128,11 +128,11 @@ static const char *refuse_gather(const struct gt_opcall *op)
 	const struct gt_tdesc *d = gt_opcall_operand(op, "images");
 	int pad = attr->views > 2 ? 1 : draws_augmentation(attr) && attr->pad_reflect ? attr->pad : 0;
 	if (d->dim[1] > GT_MAX_CHANNELS || d->dim[2] * d->dim[3] > INT32_MAX / GT_MAX_CHANNELS)
-		return "images have at most 16 channels and 2^27 pixels";
+		return "images must have at most 16 channels and 2^27 pixels";
 	if (gt_cuda_type(gt_opcall_operand(op, "x")->dtype) < 0)
 		return "the output of images must be f32, bf16 or f16";
 	if (pad > 0 && (pad >= d->dim[2] || pad >= d->dim[3]))
-		return "the padding reaches past the mirrored image";
+		return "the padding is larger than the mirrored image";
 	return NULL;
 }
 
@@ -141,7 +141,7 @@ static bool gather_reads_step_args(const struct gt_opcall *op)
 	return draws_augmentation((const struct gt_attr_gather *)op->attr) || index_has_epochs(op);
 }
 
-/* Returns the grid of a kernel whose blocks in x have the elements of a sample. */
+/* Returns the grid of a kernel whose blocks in x cover the elements of a sample. */
 static dim3 sample_grid(int64_t blocks, const sample_lookup &look)
 {
 	return dim3((unsigned)blocks, (unsigned)(look.n < MAX_Y ? look.n : MAX_Y));
@@ -177,7 +177,7 @@ static const char *refuse_rows(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *d = gt_opcall_operand(op, "rows"), *y = gt_opcall_operand(op, "y");
 	bool refused = d->dtype == GT_I32 ? y->dtype != GT_I32 : d->dtype != GT_F32 || gt_cuda_type(y->dtype) < 0;
-	return refused ? "rows of i32 stay i32, and rows of f32 become f32, bf16 or f16" : NULL;
+	return refused ? "rows of i32 must stay i32, and rows of f32 must become f32, bf16 or f16" : NULL;
 }
 
 static cudaError_t start_rows(const struct gt_cu_call *c, cudaStream_t s)

@@ -1,6 +1,6 @@
 /* Group normalisation of channels-last activations. The elements of a group, `width` neighbouring channels of every pixel of a sample,
- * belong to a team of threads (device.cuh), which reads them three times; the second and third time they come from the caches. dgamma
- * and dbeta are sums over the pixels of all samples (columns.cuh). */
+ * belong to a team of threads (device.cuh), which reads them three times, the second and third time from the caches. dgamma and dbeta are
+ * sums over the pixels of all samples (columns.cuh). */
 #include "cuda/columns.cuh"
 
 struct groupnorm_args {

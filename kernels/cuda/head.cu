@@ -1,6 +1,6 @@
-/* The last layer of a classifier. It has so few outputs that most of a library product's cost would be its launch. linear+loss computes a
- * row and its loss in one kernel, linear.dx+dw computes both gradients. Sums are f32, in an order that depends on the shape only.
- * The limits of both are in offers.c. */
+/* The last layer of a classifier. It has so few outputs that most of a library product's cost would be its launch. linear+loss computes
+ * rows and their losses in one kernel, linear.dx+dw both gradients. Sums are f32, in an order that depends on the shape only. offers.c has
+ * the limits of both operations. */
 #include "cuda/loss.cuh"
 
 #define WARPS (TEAM_BLOCK / 32)
@@ -28,7 +28,7 @@ struct head_back_args {
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* Adds the products of a row with all weights in the columns from x, w on: V of them, which are read at once, or up to V before `end`. */
+/* Adds the products of a row with all weights in the columns from x, w on: V columns, which are read at once, or up to V before `end`. */
 template <class S, bool VECTOR>
 __device__ static inline void add_products(float (&sum)[GT_CU_HEAD_COLS], const head_args &a, const S *x, const S *end, const S *w)
 {
@@ -186,7 +186,7 @@ static const char *refuse_head(const struct gt_opcall *op)
 {
 	struct gt_tdesc *w = gt_opcall_operand(op, "w");
 	set_open_layout(w);
-	return gt_tdesc_plain(w) ? NULL : "its weights are plain";
+	return gt_tdesc_plain(w) ? NULL : "weights must have the plain layout";
 }
 
 /* Returns the bytes for loss and rank of each row; see loss_args. */
@@ -230,7 +230,7 @@ static const char *refuse_head_back(const struct gt_opcall *op)
 	struct gt_tdesc *w = gt_opcall_operand(op, "w"), *dw = gt_opcall_operand(op, "dw");
 	set_open_layout(w);
 	set_open_layout(dw);
-	return gt_tdesc_plain(w) && gt_tdesc_plain(dw) ? NULL : "weights and their gradients are plain";
+	return gt_tdesc_plain(w) && gt_tdesc_plain(dw) ? NULL : "weights and their gradients must have the plain layout";
 }
 
 static cudaError_t start_head_back(const struct gt_cu_call *c, cudaStream_t s)

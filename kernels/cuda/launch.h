@@ -1,5 +1,5 @@
-/* The interface between the C files of the CUDA backend and its kernels, for C and C++: the frame of families that are whole in one .cu
- * file, and for the others arguments and functions that start a kernel on a stream.
+/* The interface between the C files of the CUDA backend and its kernels, for C and C++: the functions of families that are in a single .cu
+ * file, and for other families arguments and functions that start a kernel on a stream.
  *
  *     struct gt_cu_eltwise a = {.x = {x}, .out = y, .n = n, .nin = 1};
  *     cudaError_t e = gt_cu_eltwise_start(GT_OP_RELU, false, GT_CU_BF16, &a, stream);
@@ -52,9 +52,9 @@ struct gt_cu_call {
 	const struct gt_opcall *op; /* a copy of the call that was prepared, which has the signature of its operation (opsig.h) */
 	int type;                   /* dtype of input 0: GT_CU_F32, ...; -1: it is not a dtype of activations */
 	void *const *in, *const *out, *scratch;
-	struct gt_binding *binding;       /* for GT_CU_BIND, which fills it at the first launch */
+	struct gt_binding *binding;       /* used by GT_CU_BIND, which fills it at the first launch */
 	uint32_t *counter;                /* as many counters as gt_cu_family.counters returned */
-	const struct gt_cu_table *table;  /* what gt_cu_family.tables has uploaded */
+	const struct gt_cu_table *table;  /* tables that gt_cu_family.tables has uploaded */
 	struct gt_cu_step_args step_args; /* set if gt_cu_family.reads_step_args returned true */
 	struct gt_cu_fault *fault;
 };
@@ -96,7 +96,7 @@ struct gt_cu_family {
 	const char *(*refuse)(const struct gt_opcall *op);
 	const char *describe;                               /* name of the implementation, as gt_backend.describe returns it */
 	int64_t (*counters)(const struct gt_opcall *op);    /* returns the number of counters of a call; NULL: no call needs any */
-	bool (*reads_step_args)(const struct gt_opcall *op); /* returns whether a call reads the values of a step; NULL: none does */
+	bool (*reads_step_args)(const struct gt_opcall *op); /* returns whether a call reads the values of a step; NULL: no call reads them */
 	const char *(*variant)(const struct gt_opcall *op); /* name of the implementation of a call; NULL: describe */
 	/* Uploads the tables of a call to table[0] and on, zeroed before. They are freed with the kernel. NULL: no call has tables. */
 	enum gt_code (*tables)(struct gt_dev *dev, const struct gt_opcall *op, struct gt_cu_table *table, struct gt_err *err);
@@ -167,7 +167,7 @@ struct gt_cu_check {
 	struct gt_scalars *parts;     /* the scalars of several ranks; else NULL */
 };
 
-/* Computes the sum of squares with the same chunks, lanes and tree as the CPU backend, and so the same bits, and stores it in check's
+/* Computes the sum of squares with the same chunks, lanes and tree as the CPU backend (so with the same bits), and stores it in check's
  * scalars. The last block to finish then does the operation check. part is workspace of one double for each chunk of 4096 elements, at
  * least one. counter points to one counter, which is 0 before and after. */
 cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uint32_t *counter, const struct gt_cu_check *check,
@@ -220,9 +220,9 @@ size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols);
 cudaError_t gt_cu_noise_start(int type, void *x, int64_t n, uint32_t seed, cudaStream_t s);
 /* Converts x[n] to f32 and stores it in out[n], or adds it to out[n] if add is true. Both are aligned to 16 bytes. */
 cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bool add, cudaStream_t s);
-/* Does the same for the first cols elements of each row of x[rows, ld], of 16 bits: out is [rows, cols]. */
+/* Like gt_cu_widen_start, for the first cols elements of each row of x[rows, ld], of 16 bits: out is [rows, cols]. */
 cudaError_t gt_cu_widen_rows_start(int type, const void *x, int32_t ld, float *out, int64_t rows, int32_t cols, bool add, cudaStream_t s);
-/* Copies x[rows, cols], of 16 bits, to y[rows, ld] and fills the rows up with zeros. ld is a multiple of 8, and y aligned to 16 bytes. */
+/* Copies x[rows, cols], of 16 bits, to y[rows, ld] and pads the rows with zeros. ld is a multiple of 8, and y aligned to 16 bytes. */
 cudaError_t gt_cu_pad_rows_start(const void *x, int32_t cols, void *y, int32_t ld, int64_t rows, cudaStream_t s);
 
 #ifdef __cplusplus

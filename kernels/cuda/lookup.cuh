@@ -1,4 +1,4 @@
-/* Functions with which a kernel finds the samples of a batch in the dataset. */
+/* Functions by which a kernel finds the samples of a batch in the dataset. */
 #ifndef GT_KERNELS_CUDA_LOOKUP_CUH
 #define GT_KERNELS_CUDA_LOOKUP_CUH
 

@@ -7,15 +7,15 @@
 /* The arguments of a loss. */
 struct loss_args {
 	const void *x;
-	const int32_t *target; /* label of each row; not used if dense is given */
+	const int32_t *target; /* label of each row; not used if dense is not NULL */
 	const float *dense;    /* target of each output, [rows, cols]; NULL: labels */
 	const float *weights;  /* gt_attr_loss.weights; NULL: all 1 */
-	bool by_class;         /* the weights are those of the classes: a row counts with the weight of its label */
+	bool by_class;         /* there is a weight for each class: a row has the weight of its label */
 	const double *scale; /* factor of the gradient; NULL: 1 */
 	void *dx; /* gradient of x; may be the same memory as x; NULL: no gradient is computed */
 	struct gt_metrics *metrics;
 	double *loss;  /* workspace: the loss of each row */
-	int32_t *rank; /* workspace: the rank of the target in each row; -1: the row does not count; INT32_MAX: its target has no class */
+	int32_t *rank; /* workspace: the rank of the target in each row; -1: the row is not counted; INT32_MAX: the target is not a class */
 	uint32_t *counter; /* one counter, which is 0 before a launch */
 	int64_t rows, cols, ignore; /* ignore: gt_attr_loss.ignore_index */
 	double number[GT_LOSS_NUMBERS]; /* gt_attr_loss.number */
@@ -46,7 +46,7 @@ template <class S> __device__ static inline double row_mse(const S *x, int64_t n
 	return team_sum(sum, team) / (double)n;
 }
 
-/* The losses that loss_row computes, as template arguments; an operation code in a kernel's name would change with other operations. */
+/* The losses that loss_row computes, as template arguments; with operation codes, names of kernels would change with other operations. */
 struct loss_cross_entropy {
 	static constexpr int code = GT_OP_CROSS_ENTROPY;
 };
@@ -145,7 +145,7 @@ __device__ static inline int64_t class_of(const loss_args &a, int64_t r, int lan
 	return first > -INFINITY ? (int64_t)-first : 0;
 }
 
-/* As gt_loss_has_classes (losses.h). */
+/* Like gt_loss_has_classes (losses.h). */
 #define HAS_CLASSES_LOGITS true
 #define HAS_CLASSES_LOG_PROBABILITIES true
 #define HAS_CLASSES_LABELS false
@@ -217,7 +217,7 @@ __device__ static inline double pointwise_row(const loss_args &a, int code, int6
 	return team_sum(sum, team) / divisor;
 }
 
-/* As loss_row, for every loss, with or without weights, and with labels or values as targets. */
+/* Like loss_row, for every loss, with or without weights, and with labels or values as targets. */
 template <class S> __device__ static inline void other_row(const loss_args &a, int code, int64_t r, int lane, int team)
 {
 	int64_t n = a.cols;

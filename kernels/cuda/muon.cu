@@ -1,6 +1,6 @@
 /* The operation muon except its matrix products: kernels that update the momentum and compute the directions, that scale them into the
- * operands of the products, and that update the weights. Every matrix is divided into chunks of the flat arena. A block processes one
- * chunk, and one launch processes all matrices. */
+ * operands of the products, and that update the weights. The matrices are divided into chunks of the flat arena. A block processes one
+ * chunk; a launch processes all matrices. */
 #include "cuda/device.cuh"
 
 #define BLOCK TEAM_BLOCK
@@ -17,7 +17,7 @@ __device__ static inline gt_opt_f64 step_options(const gt_cu_muon &a, const gt_c
 	return gt_opt_make_f64(GT_OP_MUON, &a.attr, &seg, &step_args, a.scalars);
 }
 
-/* The scalars with which a matrix's momentum and direction are computed. */
+/* The scalars for the momentum and direction of a matrix. */
 __device__ static inline void direction_scalars(gt_opt_f32 *h, const gt_cu_muon &a, const gt_cu_muon_matrix &m)
 {
 	gt_opt_f64 d = step_options(a, m);
@@ -50,7 +50,7 @@ template <class H> __device__ static inline void store_four(H *x, const float *v
 	*(uint2 *)x = make_uint2(to_pair(v[0], v[1], H()), to_pair(v[2], v[3], H()));
 }
 
-/* Stores four elements of the 16-bit copy of the weights, of those before `end`. */
+/* Stores those of four elements that are before `end` in the 16-bit copy of the weights. */
 template <class H> __device__ static inline void store_work(uint16_t *work, const float *v, int64_t at, int64_t end, bool vector)
 {
 	if (vector) {
@@ -117,8 +117,8 @@ __global__ void __launch_bounds__(BLOCK) muon_momentum(const gt_cu_muon a, bool 
 	}
 }
 
-/* Writes the scaled directions, and zeros as padding up to the sizes that the products prefer. The products keep these zeros. 8
- * blocks: with the 33 registers that the scalars of thread 0 would take, a multiprocessor would run only 6. */
+/* Writes the scaled directions, and zeros as padding up to the sizes that the products prefer. The products keep these zeros. 8 blocks:
+ * otherwise the scalars of thread 0 would take 33 registers, and a multiprocessor would run only 6 blocks. */
 template <class S> __global__ void __launch_bounds__(BLOCK, 8) muon_fill(const gt_cu_muon a, bool aligned)
 {
 	after_previous();
@@ -148,7 +148,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK, 8) muon_fill(const g
 	}
 }
 
-/* Updates the weights. 8 blocks: without this bound a thread takes 40 registers, and a multiprocessor runs only 6. */
+/* Updates the weights. 8 blocks: without this bound a thread takes 40 registers, and a multiprocessor runs only 6 blocks. */
 template <class S> __global__ void __launch_bounds__(BLOCK, 8) muon_apply(const gt_cu_muon a, bool aligned)
 {
 	after_previous();
@@ -160,7 +160,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK, 8) muon_apply(const 
 	const gt_cu_muon_factor f = a.factor[c.seg];
 	if (f.step == 0)
 		return;
-	/* then four elements are in one row of the matrix, and all operands are aligned */
+	/* if true, four elements are in one row of the matrix, and all operands are aligned */
 	bool vector = aligned && m.cols % 4 == 0 && m.hyper.begin % 4 == 0, half = a.attr.work_dtype == GT_F16;
 	for (int i = (int)threadIdx.x * 4; i < c.n; i += BLOCK * 4) {
 		int64_t at = c.begin + i, end = c.begin + c.n, e = at - m.hyper.begin;

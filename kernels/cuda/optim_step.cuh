@@ -45,7 +45,7 @@ template <int CODE, int HAS> struct step {
 	}
 };
 
-/* Computes the factors of a segment at a step with this number, this learning rate and this gt_step_args.momentum. */
+/* Computes the factors of a segment for a step number, a learning rate and a value of gt_step_args.momentum. */
 __device__ static inline gt_opt_f32 opt_of(int code, const struct gt_attr_update *attr, struct gt_seg seg, int64_t step, double lr,
                                            double momentum, const struct gt_scalars *scalars)
 {
@@ -53,7 +53,7 @@ __device__ static inline gt_opt_f32 opt_of(int code, const struct gt_attr_update
 	step_args.step = step;
 	step_args.lr[0] = lr;
 	step_args.momentum[0] = momentum;
-	seg.lr = 0; /* with a constant index, the arrays need no local memory */
+	seg.lr = 0; /* with a constant index, the compiler needs no local memory for the arrays */
 	return gt_opt_make_f32((enum gt_opcode)code, attr, &seg, &step_args, scalars);
 }
 

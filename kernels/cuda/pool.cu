@@ -1,7 +1,7 @@
 /* Pooling over NHWC. A thread computes V neighbouring channels (16 bytes) of one pixel of its output. Gradients are gathered: a pixel of
- * the input reads the windows that contain it, in ascending order. Nothing is added atomically, and the order is that of
- * kernels/cpu/pool.c. A mean multiplies by the reciprocal of its divisor: for a power of two the result is that of a division; else it has
- * one more f32 rounding. Rules for windows and divisors: PyTorch's MaxPoolKernel, AvgPoolKernel, AdaptivePooling (ATen/native). */
+ * the input reads the windows that contain it, in ascending order. Nothing is added atomically, and the order is the same as in
+ * kernels/cpu/pool.c. A mean multiplies by the reciprocal of its divisor. For a power of two the result equals that of a division, else
+ * there is one more f32 rounding. Rules for windows and divisors: PyTorch's MaxPoolKernel, AvgPoolKernel, AdaptivePooling (ATen/native). */
 #include "cuda/columns.cuh"
 
 #define BLOCK 256
@@ -29,7 +29,7 @@ struct span {
 };
 
 /* Returns the range of pixels of window o in one direction, clipped to the image. With ceil_mode a window may extend beyond the right
- * padding; pixels there never count. */
+ * padding, where pixels are ignored. */
 template <int D> __device__ static inline span window_of(const pool_args &a, int32_t o)
 {
 	int32_t in = D ? a.w : a.h, out = D ? a.ow : a.oh, begin, end, size;
@@ -62,7 +62,7 @@ template <int D> __device__ static inline span windows_of(const pool_args &a, in
 	return span{begin, end < out ? end : out, 0};
 }
 
-/* Sets pixel and channel to those of this thread in a row of `width` pixels. Returns false if the thread is beyond the row. */
+/* Sets pixel and channel of this thread in a row of `width` pixels. Returns false if the thread is beyond the row. */
 template <int V> __device__ static inline bool pixel_of(int64_t c, int32_t width, int32_t &pixel, int64_t &channel)
 {
 	uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, units = (uint32_t)(c / V);
@@ -283,10 +283,10 @@ static const char *refuse_call(const struct gt_opcall *op)
 	const struct gt_tdesc *x = gt_cu_operand(op, "x", "dx"), *y = gt_cu_operand(op, "y", "dy");
 	const struct gt_attr_pool2d *attr = windows_attr(op);
 	if (!windows_fit(attr, 0, x->dim[2], y->dim[2]) || !windows_fit(attr, 1, x->dim[3], y->dim[3]))
-		return "a window has no pixel of the image, or the image is too big";
+		return "a window contains no pixel of the image, or the image is too large";
 	int64_t rows = x->dim[0] * (x->dim[2] > y->dim[2] ? x->dim[2] : y->dim[2]), width = x->dim[3] > y->dim[3] ? x->dim[3] : y->dim[3];
 	if (rows > UINT32_MAX || width * x->dim[1] > INT32_MAX || x->dim[2] * x->dim[3] > INT32_MAX)
-		return "the images are too big";
+		return "the images are too large";
 	return NULL;
 }
 

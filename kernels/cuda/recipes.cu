@@ -1,13 +1,13 @@
 /* Gathers images and transforms them by their recipes (recipe.h): resizes a part of the decoded pixels, crops, flips, changes colours,
- * erases boxes, and then does the work of gather in cuda/gather.cu. A thread computes pixels of the output one after another. If a recipe
- * can change the contrast, one block has a whole image, and first computes the image's mean before each such change. */
+ * erases boxes, and then does the work of gather in cuda/gather.cu. A thread computes pixels of the output one after another. If recipes
+ * can change the contrast, one block processes a whole image, and computes the image's mean before each such change. */
 #include "cuda/lookup.cuh"
 #include "recipe.h"
 
 #define BLOCK 512
 #define PIXELS 4 /* number of pixels of a thread, if several blocks share an image */
-#define RESIZED 16 /* pixels of a thread if images are resized: each block has to compute the weights */
-#define MAX_Y 512 /* number of images at a time: a block takes one after the other */
+#define RESIZED 16 /* pixels of a thread if images are resized: more, because each block has to compute the weights */
+#define MAX_Y 512 /* maximum number of blocks in y; each block processes several images one after the other */
 
 struct recipes_args {
 	const uint8_t *rows; /* [look.all, row] */
@@ -16,7 +16,7 @@ struct recipes_args {
 	int32_t *target; /* NULL: only images */
 	int64_t row;     /* bytes of a row; a multiple of 16 */
 	int32_t c, h, w; /* c is 1 or 3 */
-	int32_t ld;      /* 0, or the number of channels of x: 8, of 16 bits; those from c on are set to 0 */
+	int32_t ld;      /* number of padded channels of x: 8 (16-bit type), and channels from c on are set to 0; or 0: no padding */
 	int32_t ops, contrasts, views; /* as in gt_attr_recipes */
 	bool resize;
 	float scale[3], shift[3];
@@ -25,8 +25,8 @@ struct recipes_args {
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 /* C: number of channels, 1 or 3. PADDED: x has 8 channels, which a thread writes as one vector of 16 bytes. RESIZE: images may be resized;
- * each block then computes the weights of all rows and columns first. Two blocks share a multiprocessor: with 64 registers the code is as
- * long as with the 80 that nvcc would take for one. */
+ * each block then computes the weights of all rows and columns first. Two blocks share a multiprocessor: a thread then has 64 registers,
+ * with which the code is as long as with the 80 that nvcc would take for one block. */
 template <class S, int C, bool PADDED, bool RESIZE>
 __global__ void __launch_bounds__(BLOCK, 2) gather_recipes(const recipes_args a)
 {
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(BLOCK, 2) gather_recipes(const recipes_args a)
 		struct gt_recipe_image im = {row + gt_recipe_pixels_at(a.ops), a.h, a.w, NULL, 0, false};
 		int32_t nops = recipe->n;
 		nops = nops < 0 ? 0 : nops > a.ops ? a.ops : nops;
-		__syncthreads(); /* all threads have read the recipe of the image before */
+		__syncthreads(); /* all threads have read the recipe of the previous image */
 		if ((int)threadIdx.x < nops)
 			op[threadIdx.x] = ((const struct gt_recipe_op *)(recipe + 1))[threadIdx.x];
 		if (RESIZE && recipe->resize) {

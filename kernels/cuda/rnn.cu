@@ -1,7 +1,7 @@
 /* lstm.steps, gru.steps and their gradients. A block takes a few samples through all steps, so that no block waits for another. At each
  * step a thread computes one unit of all of these samples: its products with the hidden states, which the block keeps in memory, and its
- * cell. The forward pass reads a transposed copy of the weights, in which the weights of neighbouring units are neighbours; for the
- * gradient they are neighbours in the weights themselves. */
+ * cell. The forward pass reads a transposed copy of the weights, in which the weights of neighbouring units are adjacent; the gradient
+ * reads the weights themselves, in which they are adjacent. */
 #include "cuda/device.cuh"
 
 #define BLOCK 128
@@ -177,7 +177,7 @@ template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 2) rnn_st
 	__syncthreads();
 	for (int64_t s = longest - 1; s >= 0; s--) {
 		for (int64_t u = threadIdx.x; u < h; u += BLOCK) {
-			saved<S, GATES> q[ROWS]; /* load all samples before any store; otherwise loads wait for the stores of the cell before */
+			saved<S, GATES> q[ROWS]; /* load all samples before any store; otherwise loads wait for the stores of the previous cell */
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
 				if (s < length[r])
@@ -240,8 +240,8 @@ static const char *refuse_call(const struct gt_opcall *op)
 	if (w->any)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
 	if (!gt_tdesc_plain(w))
-		return "it supports weights in the plain layout only";
-	return w->dim[0] == w->dim[1] * (lstm ? 4 : 3) ? NULL : "the weights do not have the rows of all gates";
+		return "weights must have the plain layout";
+	return w->dim[0] == w->dim[1] * (lstm ? 4 : 3) ? NULL : "the weights must have rows for all gates";
 }
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)

@@ -141,7 +141,7 @@ static const char *divide_rows(const struct gt_opcall *op, concat_args *a)
 	if (unknown >= 0 && back && sum < y->dim[1])
 		width[unknown] = y->dim[1] - sum;
 	else if (unknown >= 0 || sum != y->dim[1])
-		return "the widths of the parts do not add up to that of the whole";
+		return "the widths of the parts do not add up to the whole width";
 	*a = {};
 	a->rows = gt_tdesc_count(y) / (y->dim[1] * token);
 	a->nparts = n;
@@ -176,7 +176,7 @@ static const char *refuse_call(const struct gt_opcall *op)
 	concat_args a;
 	if (is_concat(op->code))
 		return divide_rows(op, &a);
-	return gt_tdesc_count(gt_opcall_input(op)) == gt_tdesc_count(gt_opcall_output(op)) ? NULL : "the output has another number of elements";
+	return gt_tdesc_count(gt_opcall_input(op)) == gt_tdesc_count(gt_opcall_output(op)) ? NULL : "the number of output elements differs";
 }
 
 static const char *name_variant(const struct gt_opcall *op)

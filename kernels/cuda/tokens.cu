@@ -3,7 +3,7 @@
 
 #define BLOCK 256
 #define MAX_Y 65535
-#define AHEAD 8 /* samples that a thread of positional reads before it stores one: y may be x, so the compiler does not do this itself */
+#define AHEAD 8 /* samples that a thread of positional reads before it stores one; the compiler cannot do this, because y may be x */
 
 struct tokens_args {
 	const void *x; /* x, or dy */
@@ -117,7 +117,7 @@ static const char *refuse_call(const struct gt_opcall *op)
 	if (op->code == GT_OP_POSITIONAL) {
 		int kind = ((const struct gt_attr_positional *)op->attr)->kind;
 		return !w != (kind == GT_POSITIONAL_SINUSOIDAL) || (kind == GT_POSITIONAL_LEARNED && w->dim[0] < x->dim[1])
-		           ? "expected a plain table with a row for each token, or none for a sinusoidal one"
+		           ? "expected a plain table with a row for each token, or no table if sinusoidal"
 		           : NULL;
 	}
 	if (op->code == GT_OP_POSITIONAL_DW)
@@ -139,7 +139,7 @@ template <class S> static cudaError_t launch_kernel(const tokens_args &a, int co
 	dim3 grid((unsigned)blocks), block(BLOCK);
 	switch (code) {
 	case GT_OP_POSITIONAL:
-		if (a.w) /* not for sinusoids: computing one costs more than the samples that share it */
+		if (a.w) /* not for sinusoids: computing a sinusoid costs more than the samples that use it */
 			grid.y = (unsigned)(a.samples < AHEAD ? 1 : a.samples / AHEAD < MAX_Y ? a.samples / AHEAD : MAX_Y);
 		return launch(add_positions<S>, grid, block, s, a);
 	case GT_OP_POSITIONAL_DW:

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #define BLOCK 256
-#define TREE 2048 /* number of partial sums that fit into the shared memory of a chunk */
+#define TREE 2048 /* number of partial sums that fit into shared memory */
 
 struct update_args {
 	float *p, *state[GT_MAX_STATES];
@@ -23,8 +23,8 @@ struct update_args {
 	struct gt_cu_step_args step_args;
 };
 
-/* Raises *out to rows * max|dy| * max(1, max|x|), with a NaN above all (the operation bound). dy and x are of the same type, and may be the
- * same memory. part is workspace of BOUND_PARTS pairs; counter as above. */
+/* The operation bound: raises *out to rows * max|dy| * max(1, max|x|); NaN is larger than all values. dy and x are of the same type, and
+ * may be the same memory. part is workspace of BOUND_PARTS pairs; counter as above. */
 #define BOUND_PARTS 1024
 struct bound_args {
 	const void *dy, *x;
@@ -36,7 +36,7 @@ struct bound_args {
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* Updates the elements i .. i + 3, or only the first n of them if n < 4. */
+/* Updates the elements i .. i + 3, or only the first n elements if n < 4. */
 template <class Step>
 __device__ static inline void update_quad(const update_args &a, const gt_opt_f32 &h, int64_t i, int n, bool vector)
 {
@@ -286,7 +286,7 @@ template <class S> __device__ static inline uint32_t largest_bits(const S *x, in
 	return block_max(v);
 }
 
-/* Each block finds the largest magnitudes of its elements of dy and, if it is another operand, x; the last block those of all blocks. */
+/* Each block finds the largest magnitudes of its elements of dy and, if it is another operand, x; the last block, of all blocks. */
 template <class S> __global__ void __launch_bounds__(BLOCK) bound(const bound_args a)
 {
 	after_previous();
@@ -363,7 +363,7 @@ static const char *refuse_update(const struct gt_opcall *op)
 	const char *why = gt_update_check(op);
 	bool half = !work || ((work->dtype == GT_BF16 || work->dtype == GT_F16) &&
 	                      (int)work->dtype == (int)((const struct gt_attr_update *)op->attr)->work_dtype);
-	return why || half ? why : "the work copy must be bf16 or f16, as its attribute says";
+	return why || half ? why : "the work copy must be bf16 or f16, as in the attribute";
 }
 
 /* Returns the number of chunks of the first nseg segments. */
@@ -469,7 +469,7 @@ GT_CU_FAMILY(sumsq, start_sumsq, sumsq_scratch, NULL, "sumsq", gt_cu_one_counter
 static const char *refuse_bound(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *dy = gt_opcall_operand(op, "dy"), *x = gt_opcall_operand(op, "x");
-	return dy->dtype != x->dtype || gt_cuda_type(dy->dtype) < 0 ? "it takes two operands of one type of activations" : NULL;
+	return dy->dtype != x->dtype || gt_cuda_type(dy->dtype) < 0 ? "the two operands must have the same activation type" : NULL;
 }
 
 static size_t bound_scratch(const struct gt_opcall *)

@@ -3,25 +3,25 @@
  * Every two ranks of the group that open() created have one connection, which the groups split from it share: the slots of messages contain
  * the number of their group. gloo's thread moves data. A second thread, the watch, checks every WATCH_MS for notes of other ranks (struct
  * gloo_note), for lost connections, and for the deadline of a waiting thread; it works while the trainer computes. The watches of two ranks
- * send each other beats, so that a rank with a long deadline waits only for a rank that lives and can be reached.
+ * send each other beats, so that even with a long deadline, a rank stops waiting for a rank that has died or cannot be reached.
  *
- * Collectives send from every rank directly to every other rank. gloo's own collectives are not used, because they add in the order of a
- * ring and assume that all ranks make the same call. First each rank sends its call to every other rank, with the data if they are small.
- * Larger data follow in parts:
+ * Collectives send from every rank directly to every other rank. gloo's own collectives are not used: they add in the order of a ring, and
+ * assume that all ranks make the same call. First each rank sends its call to every other rank, with the data if they are small. Larger
+ * data follow in parts:
  *
  *     rank r receives part r of every rank -> reduces it in the tree of comm.h -> sends the result to every rank
  *
  * This moves as few bytes as a ring, in two steps instead of 2 (n - 1).
  *
  * Failure. A rank that detects a failure sends a note to all other ranks. Every rank then collects notes for SETTLE_S and selects the same
- * note: a rank's own message before a death, a death before a deadline, then the note of the lowest rank. A rank that is reported as late,
- * but waits itself, replies with the rank for which it waits; the sentence names a rank that sends no such reply. Hosts that a cut cable
- * has separated cannot agree, and each host names the other.
+ * note: an error that a rank reports of itself first, then a death, then a deadline; among equals, the note of the lowest rank. If a rank
+ * that is reported as late itself waits for another rank, it replies with that rank; the message names a rank that has not replied in this
+ * way. Two hosts whose connection is cut cannot agree, and each names the other.
  *
  * Security. Tensor traffic is neither authenticated nor encrypted. Connections are authenticated: the two ends prove to each other that
  * they know the group's random number (gloo_meet.c), and only then does gloo get the descriptor. gloo ends the process on unexpected data,
- * so it never listens itself (gloo_link.cc). Whoever can read the rendezvous between the hosts learns the random number, and whoever can
- * forge TCP segments does not need it: the network between the hosts must be trusted, as for any tensor traffic. */
+ * so it never listens itself (gloo_link.cc). An attacker who can read the rendezvous between the hosts learns the random number, and an
+ * attacker who can forge TCP segments does not need it. So the network between the hosts must be trusted, as for any tensor traffic. */
 #ifndef GT_KERNELS_GLOO_GLOO_H
 #define GT_KERNELS_GLOO_GLOO_H
 
@@ -32,7 +32,7 @@
 
 #define GT_GLOO_SMALL ((size_t)8 << 10)   /* maximum bytes of data that are sent with the description of a call */
 #define GT_GLOO_PIECE ((size_t)256 << 10) /* bytes of a piece of a large call, which is reduced while the next one is received */
-#define GT_GLOO_AHEAD 4                   /* maximum number of pieces of large data from a peer that wait to be reduced */
+#define GT_GLOO_AHEAD 4                   /* maximum number of received pieces of large data from a peer that are not yet reduced */
 #define GT_GLOO_HEAD ((size_t)4 << 10)    /* bytes of the head of a message of exchange(), with the data of a small message */
 #define GT_GLOO_HEADS_IN 8                /* maximum number of message heads from a peer that arrive before exchange() takes them */
 #define GT_GLOO_HEADS_OUT 64              /* maximum number of message heads that a sender keeps until they are sent */
@@ -72,10 +72,10 @@ struct gloo_root {
 	struct gl_net *net;
 	int rank, world;
 	double timeout_s; /* current deadline of exchanges in seconds (gt_comm_api.set_timeout) */
-	double base_s;    /* deadline given to open() in seconds: longest time for which a rank that lives may send no beat */
+	double base_s;    /* deadline given to open(), in seconds: also the longest time without a beat from a live rank */
 	size_t pair_bytes;
 	uint64_t next_id;
-	struct gloo_comm *groups; /* all groups; they live until the root is closed, because messages may still arrive for them */
+	struct gloo_comm *groups; /* all groups; they exist until the root is closed, because messages for them may still arrive */
 	void **buffer;
 	int buffers;
 
@@ -90,7 +90,7 @@ struct gloo_root {
 	double limit_s;  /* the deadline that the last wait exceeded, in seconds */
 	bool restless;   /* true: the waiting thread is woken at every turn of the watch thread */
 	double first_s;  /* time of the first reported failure; 0: none */
-	bool reported;   /* true: this rank has reported a failure itself */
+	bool reported;   /* true: this rank has reported a failure */
 	uint32_t broken; /* atomic; not 0: the ranks have agreed on the failure */
 	char why[1008];
 	struct gloo_peer_root {

@@ -1,5 +1,5 @@
-/* The collectives between hosts. First each rank sends a description of its call to every other rank; small data travel with it. Larger
- * data follow in two kinds of transfer. Both are cut into pieces, and all pieces are in flight at once:
+/* The collectives between hosts. First each rank sends a description of its call, with small data in it, to every other rank. Larger data
+ * follow in two kinds of transfers. Both are divided into pieces, and all pieces are in flight at once:
  *   part   a part of every rank's operand, sent to the rank that reduces it or, in a broadcast, forwards it
  *   whole  a result, or a block that needs no reduction, sent to the rank that keeps it */
 #include "comm_reduce.h"
@@ -40,7 +40,7 @@ static enum gt_code report_failure(const struct gt_comm_call *j, int peer, enum 
 	for (int i = 0; i < c->pub.world && !j->done; i++)
 		more += i != c->pub.rank && i != peer && __atomic_load_n(&call_of(j, i)->call.seq, __ATOMIC_RELAXED) != j->sign.seq;
 	if (more)
-		snprintf(others, sizeof others, ", and neither have %d other ranks", more);
+		snprintf(others, sizeof others, "; the same is true for %d other ranks", more);
 	return gt_gloo_break(r, GLOO_LATE, c->member[peer], err, "rank %d %s after %g s%s", c->member[peer], text, r->limit_s, others);
 }
 
@@ -283,8 +283,8 @@ static enum gt_code move_large_data(struct gt_comm_call *j, struct gt_err *err)
 static enum gt_code send_call(const struct gt_comm_call *j, bool small, struct gt_err *err)
 {
 	struct gloo_comm *c = comm_of(j);
-	/* The memory of this description held the description of the call before the last one. Every rank has received that description,
-	 * because otherwise the last call could not have ended. */
+	/* The memory of this description held the description of the call before the last one. Every rank has received that description:
+	 * otherwise the last call would not have ended. */
 	for (int r = 0; r < c->pub.world; r++) {
 		if (r != c->pub.rank)
 			GT_TRY(wait_sent(j, r, GLOO_CALL, 1, err));
@@ -320,7 +320,7 @@ enum gt_code gt_gloo_coll(struct gt_comm *pub, enum gt_coll_kind kind, const str
 	}
 	struct gt_comm_call j = gt_comm_call_make(pub, c->member, kind, ++c->seq, x);
 	bool small = j.staged <= GT_GLOO_SMALL;
-	/* If this rank fails from here on, the message of the failure names this call. */
+	/* From here on, the message of a failure of this rank names this call. */
 	GT_TRY(send_call(&j, small, err));
 	for (int r = 0; r < pub->world; r++) {
 		if (r != pub->rank)

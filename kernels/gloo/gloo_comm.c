@@ -72,7 +72,7 @@ static enum gt_code connect_group(struct gloo_comm *c, struct gt_err *err)
 			if (!p->in[k] || !p->out[k])
 				return gt_fail(err, GT_EFAIL, "out of memory");
 		}
-		/* Errors are ignored here: whoever waits on a lost connection sees the loss. Calls are numbered from 1. */
+		/* Errors are ignored here, because a later wait on a lost connection reports it. Calls are numbered from 1. */
 		for (int k = 1; k <= 2; k++)
 			gl_post(p->in[GLOO_CALL], gt_gloo_slot(c, GLOO_CALL), p->calls + (k & 1) * GT_GLOO_CALL, GT_GLOO_CALL);
 		for (int k = 0; k < GT_GLOO_HEADS_IN; k++)
@@ -101,7 +101,7 @@ static enum gt_code create_boot_record(int world, struct gt_comm_boot *out, stru
 {
 	*out = (struct gt_comm_boot){.fd = -1};
 	if (world < 1 || world > GT_COMM_RANKS)
-		return gt_fail(err, GT_EUNAVAILABLE, "communication by gloo: expected 1 to %d ranks, got %d", GT_COMM_RANKS, world);
+		return gt_fail(err, GT_EUNAVAILABLE, "communication with gloo: expected 1 to %d ranks, got %d", GT_COMM_RANKS, world);
 	unsigned char token[16];
 	if (getrandom(token, sizeof token, 0) != sizeof token)
 		return gt_fail(err, GT_EFAIL, "getrandom: %s", strerror(errno));
@@ -132,14 +132,14 @@ static enum gt_code compare_peer_info(const struct gloo_comm *c, const struct pe
 		if (strncmp(k->id, first->id, sizeof k->id) != 0)
 			return gt_fail(err, GT_EPEER, "rank %d has a different boot record of the group %s than rank 0", i, c->pub.name);
 		if (k->pair_bytes != first->pair_bytes)
-			return gt_fail(err, GT_EPEER, "rank %d opens the group %s with send buffers of %llu bytes, but rank 0 with %llu",
+			return gt_fail(err, GT_EPEER, "rank %d opens the group %s with send buffers of %llu bytes, but rank 0 uses %llu",
 			               i, c->pub.name,
 			               (unsigned long long)k->pair_bytes, (unsigned long long)first->pair_bytes);
 	}
 	return GT_OK;
 }
 
-/* Opens one connection to every other rank. All ranks learn whether all of them have succeeded. */
+/* Opens one connection to every other rank. Afterwards every rank knows whether all ranks have succeeded. */
 static enum gt_code connect_all(struct gloo_comm *c, const struct gt_comm_spec *spec, int listener, const struct peer_info *all,
                                 struct gt_err *err)
 {
@@ -361,7 +361,7 @@ static enum gt_code split_comm(struct gt_comm *pub, const char *name, int color,
 	*out = NULL;
 	struct gt_coll x = {.what = "split", .in = &mine, .out = request, .count = sizeof mine, .dtype = GT_U8};
 	GT_TRY(gt_gloo_coll(&c->pub, GT_COLL_ALL_GATHER, &x, err));
-	/* The groups of one split share a number but no member. Two ranks are therefore never together in two groups of one number. */
+	/* The groups of one split share a number but no member. So two ranks are never together in two groups with the same number. */
 	uint64_t id = 0;
 	for (int i = 0; i < pub->world; i++)
 		id = request[i].id > id ? request[i].id : id;

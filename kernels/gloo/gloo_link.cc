@@ -1,7 +1,7 @@
 /* Only this file includes gloo. No function of gloo_link.h throws.
  *
- * gloo never accepts a connection from anybody: it authenticates nobody, and it ends the process when it cannot interpret what arrives. Its
- * interface accepts no existing connection either: a pair opens its own. A pair gets one of our connections in three steps:
+ * gloo must never accept a connection: it authenticates nobody, and it ends the process if it receives unexpected data. Its interface
+ * cannot take an existing connection either: a pair opens its own. A pair gets one of our connections in three steps:
  *   1. make_pairs() creates pairs, none of which ever accepts a connection (see below: this depends on the version of gloo).
  *   2. The pair connects to a socket of this process.
  *   3. dup3() replaces the pair's end of that connection, under the same descriptor number, by our connection for this pair.
@@ -207,8 +207,7 @@ static void adopt_connection(gl_net *n, int peer, int connection)
 	std::vector<char> bytes = pair->address().bytes();
 	std::memcpy(bytes.data(), &at.at, sizeof lo);
 	pair->connect(bytes);
-	/* These sockets stay open until the pair has its new connection, because gloo would take the end of its present connection for the end
-	 * of the pair. */
+	/* These sockets stay open until the pair has its new connection: gloo would close the pair if its present connection ended. */
 	std::vector<std::unique_ptr<Fd>> ends;
 	while (fd < 0) { /* connections from other processes may arrive as well; they are not used */
 		ends.push_back(std::make_unique<Fd>(accept4(door.n, nullptr, nullptr, SOCK_CLOEXEC)));
@@ -344,6 +343,6 @@ extern "C" void gl_wake(struct gl_port *p)
 
 extern "C" bool gl_is_lost(struct gl_port *p)
 {
-	gl_wake(p); /* the wait then ends at once, but gloo checks first whether the connection is lost */
+	gl_wake(p); /* so the wait ends at once, but before that gloo checks whether the connection is lost */
 	return gl_wait(p) == GL_LOST;
 }

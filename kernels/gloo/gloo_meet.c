@@ -1,5 +1,5 @@
-/* Opens and authenticates the connections between the ranks of a group before gloo gets them. Each rank listens on one socket. The higher
- * rank of two connects to the lower one. The handshake is that of base/peer_auth.h with the group's random number as the secret, and the
+/* Opens and authenticates the connections between the ranks of a group before gloo gets them. Each rank listens on one socket. Of two
+ * ranks, the higher connects to the lower. The handshake of base/peer_auth.h is used, with the group's random number as the secret, and the
  * connector's rank and the acceptor's rank as the claims. All connections are opened at the same time. The bytes of an unauthenticated
  * connection never reach gloo. */
 #include "base/clock.h"
@@ -56,14 +56,14 @@ static void connect_to_rank(struct mesh_setup *m, int rank)
 		retry_later(m, rank);
 }
 
-/* Handles the end of a handshake with a lower rank, or the proof of a rank that must be a higher one. */
+/* Handles the end of a handshake with a lower rank, or the proof of a connecting rank, which must be higher. */
 static void handle_peer(struct mesh_setup *m, struct gt_peer_auth *p)
 {
 	bool connector = p >= m->conn && p < m->conn + GT_COMM_RANKS;
 	uint32_t rank = connector ? p->claim[1] : p->claim[0], to = p->claim[1];
 	if (p->state == GT_AUTH_DONE || (p->state == GT_AUTH_PROVEN && rank < (uint32_t)m->world && to == (uint32_t)m->rank && rank > to)) {
 		if (m->fd[rank] >= 0)
-			close(m->fd[rank]); /* the peer connects again because it gave up this earlier connection */
+			close(m->fd[rank]); /* the peer has given up this earlier connection and connects again */
 		m->fd[rank] = gt_auth_take(&m->auth, p, NULL);
 	} else if (connector) {
 		retry_later(m, (int)rank);

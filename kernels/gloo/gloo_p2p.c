@@ -1,7 +1,7 @@
 /* Point-to-point transfers between hosts. A message is a head, which contains the data of a small message. The body of a larger message
- * follows in a lane of its own and arrives directly in the receiver's memory. The receiver posts it after it has read the head, because
- * gloo needs the same length at both ends. A sender does not wait for data that fit into its own memory: GT_GLOO_HEADS_OUT heads and
- * pair_bytes bytes of bodies. */
+ * follows in a lane of its own and arrives directly in the receiver's memory. The receiver posts its receive after it has read the head,
+ * because gloo needs the same length at both ends. A sender does not wait for data that fit into its own memory: GT_GLOO_HEADS_OUT heads
+ * and pair_bytes bytes of bodies. */
 #include "base/clock.h"
 #include "gloo/gloo.h"
 #include <stdio.h>
@@ -80,7 +80,7 @@ static enum gt_code start_send(struct gloo_comm *c, struct transfer *t, bool res
 	if (end != GLOO_END)
 		return report_failure(c, t, end, err);
 	t->seq = ++p->sent;
-	t->state = BODY; /* with this state, messages about a failure give the number of the transfer */
+	t->state = BODY; /* in this state, error messages contain the number of the transfer */
 	char *keep = p->keep + (size_t)(t->seq % GT_GLOO_HEADS_OUT) * GT_GLOO_HEAD;
 	struct gloo_head *h = (struct gloo_head *)(void *)keep;
 	*h = (struct gloo_head){.head = gt_p2p_sign(x, t->seq)};
@@ -221,8 +221,8 @@ static enum gt_code copy_to_self(struct gloo_comm *c, struct transfer *t, int n,
 	return GT_OK;
 }
 
-/* Starts all transfers that can start. Transfers of one direction between two ranks keep their order. Each turn tries all of them, and
- * waits for the first receive only. If no transfer starts for timeout_s seconds, the call fails. */
+/* Starts all transfers that can start. Transfers of one direction between two ranks keep their order. Each turn tries all transfers, and
+ * waits only for the first receive. If no transfer starts for timeout_s seconds, the call fails. */
 static enum gt_code start_transfers(struct gloo_comm *c, struct transfer *t, int n, struct gt_err *err)
 {
 	double last = gt_clock();

@@ -11,7 +11,7 @@
 #define WATCH_MS 10
 #define SETTLE_S 0.05 /* seconds between the first note of a failure and the decision; all watches take several turns in this time */
 #define BEAT_S 0.5
-/* seconds of grace after a deadline, so that a process that was stopped itself first reads the messages that arrived meanwhile */
+/* seconds of grace after a deadline, so that a process that was stopped (SIGSTOP) first reads the messages that arrived meanwhile */
 #define GRACE_S 0.05
 #define ALARM_S 0.2  /* maximum seconds to wait for the answers to a goodbye in a broken group, some of whose ranks may be out of reach */
 
@@ -64,7 +64,7 @@ static void check_peers(struct gloo_root *r)
 		if (i == r->rank)
 			continue;
 		/* The connection is tested before the notes are read: data that were sent before a connection was lost arrive before the loss does.
-		 * The port of the ACK is tested, because that is the last note of a peer, if it sends one at all. */
+		 * The port of the ACK is tested, because an ACK is the last note that a peer can send. */
 		bool lost = p->lost || (!gt_gloo_note_is_whole(&p->note[GLOO_ACK], GLOO_ACK) && gl_is_lost(p->in[GLOO_ACK]));
 		for (int k = GLOO_BROKEN; k < GLOO_NOTES; k++) {
 			if (p->seen[k] || !gt_gloo_note_is_whole(&p->note[k], k))
@@ -105,8 +105,8 @@ static void exchange_beats(struct gloo_root *r, double now)
 	}
 }
 
-/* Returns true if the waiting thread has reached its deadline. If that deadline is longer than the one given to open(), the thread waits
- * that long only if the peer's beats arrive. */
+/* Returns true if the waiting thread has reached its deadline. If this deadline is longer than the deadline given to open(), the thread
+ * waits that long only while the peer's beats arrive. */
 static bool is_due(struct gloo_root *r, double now)
 {
 	double heard = r->peer[r->waiting_peer].heard_s;
@@ -171,7 +171,7 @@ enum gt_code gt_gloo_break(struct gloo_root *r, enum gloo_grade grade, int blame
 	va_end(ap);
 	pthread_mutex_lock(&r->lock);
 	check_peers(r);
-	/* A rank that knows of another failure takes that as the cause of its own failure, which it then does not report. There are two
+	/* If a rank already knows of another failure, it regards that as the cause of its own failure, which it does not report. There are two
 	 * exceptions: an error of the rank itself (GLOO_SAID), and an expired deadline if all known failures are expired deadlines, because a
 	 * late rank may only be waiting for another rank. */
 	if (!r->broken && !r->reported && (r->first_s == 0 || grade == GLOO_SAID || (grade == GLOO_LATE && has_only_timeouts(r)))) {
@@ -292,8 +292,8 @@ enum gt_code gt_gloo_watch_start(struct gloo_root *r, struct gt_err *err)
 	return GT_OK;
 }
 
-/* gloo sends a message only after its receiver has posted a buffer, separately for each kind of message. A goodbye could therefore overtake
- * data, so this waits until all data are sent. */
+/* gloo sends a message only after its receiver has posted a buffer, separately for each kind of message. So a goodbye could overtake data;
+ * this function waits until all data are sent. */
 static void flush_sends(struct gloo_root *r, double deadline)
 {
 	for (struct gloo_comm *c = r->groups; c; c = c->next) {

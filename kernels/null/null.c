@@ -1,5 +1,5 @@
 /* A backend that makes plans and does not execute, for `gtrain check` and `gtrain plan` without a device, and for golden plans in tests. It
- * counts memory without allocating it; the addresses that alloc returns must not be accessed. It makes open layouts plain. It has two
+ * counts memory without allocating it; the addresses that alloc returns must not be accessed. Open layouts become plain. It has two
  * devices: null:0 accepts every operation and fuses operations as the CPU does; null:1, which --device null:cuda selects, accepts and
  * refuses the same calls as the CUDA backend (offers.h), to predict the speed of an absent GPU. */
 #include "backend.h"
@@ -76,7 +76,7 @@ static const char *cpu_refuses(const struct gt_opcall *call)
 	if (gt_opcall_padded(call))
 		return "channels are not padded in this backend, as on the CPU";
 	if (call->code == GT_OP_CHECK && gt_opcall_operand(call, "g"))
-		return "this backend computes the sum of squares in a call of its own";
+		return "this backend computes the sum of squares in a separate call";
 	if (call->code == GT_OP_LINEAR_LOSS || call->code == GT_OP_LINEAR_BACK || (call->code == GT_OP_LINEAR && call->nout > 1))
 		return "the update is separate from the product in this backend, as on the CPU";
 	const char *fused = gt_update_refuses_fused(call);
@@ -85,11 +85,11 @@ static const char *cpu_refuses(const struct gt_opcall *call)
 	bool back = call->code == GT_OP_BATCHNORM_DX, sums = call->code == GT_OP_BATCHNORM_SUMS;
 	bool norm = back || sums || call->code == GT_OP_BATCHNORM || call->code == GT_OP_BATCHNORM_Y;
 	if (norm && (((const struct gt_attr_norm *)call->attr)->act > GT_ACT_RELU || ((back || sums) && gt_opcall_operand(call, "more"))))
-		return "a gelu and the sum of two gradients are calls of their own in this backend, as on the CPU";
+		return "a gelu and the sum of two gradients must be separate calls in this backend, as on the CPU";
 	bool pool = call->code == GT_OP_MAXPOOL2D || call->code == GT_OP_MAXPOOL2D_DX || call->code == GT_OP_ADAPTIVE_MAXPOOL2D;
 	const struct gt_tdesc *idx = pool ? gt_opcall_operand(call, "idx") : NULL;
 	if (pool && (!idx || idx->dtype != GT_I32))
-		return "indices are i32 and always written in this backend, as on the CPU";
+		return "the output of indices is required and must be i32 in this backend, as on the CPU";
 	return NULL;
 }
 

@@ -148,28 +148,28 @@ for change in copied renamed removed changed added; do
 		name=${change}_${k}
 		case $change in
 		copied)
-			expect "$name" "$n" $((2 * v)) "$said" 'of its 80 samples, 0 are missing and 0 have changed; 80 are new'
+			expect "$name" "$n" $((2 * v)) "$said" "of the run's 80 samples, 0 are missing and 0 have changed; 80 are new"
 			leaked=$((leaked + n - 2 * v)) ;;
 		renamed)
-			expect "$name" "$n" "$v" "$said" 'of its 80 samples, 80 are missing and 0 have changed; 80 are new'
+			expect "$name" "$n" "$v" "$said" "of the run's 80 samples, 80 are missing and 0 have changed; 80 are new"
 			leaked=$((leaked + n - v)) ;;
 		removed) # what is left of the samples that were held out
 			if [ "$n" -lt "$v" ] && [ "$n" -gt 0 ]; then n=some; fi
-			expect "$name" "$n" some "$said" 'of its 80 samples, 40 are missing and 0 have changed; 0 are new' ;;
+			expect "$name" "$n" some "$said" "of the run's 80 samples, 40 are missing and 0 have changed; 0 are new" ;;
 		changed) # rows have no name, so that a changed row is a new one
 			if [ "$n" -le "$v" ] && [ "$k" != table ]; then n=few; fi
 			[ "$k" = table ] && n=few
-			want='of its 80 samples, 0 are missing and 80 have changed; 0 are new'
-			[ "$k" = table ] && want='of its 80 samples, 80 are missing and 0 have changed; 80 are new'
+			want="of the run's 80 samples, 0 are missing and 80 have changed; 0 are new"
+			[ "$k" = table ] && want="of the run's 80 samples, 80 are missing and 0 have changed; 80 are new"
 			expect "$name" "$n" few "$said" "$want" ;;
 		added) # some of the new samples are held out
 			if [ "$n" -ge "$v" ] && [ "$n" -lt $((v + 20)) ]; then n='more'; fi
-			expect "$name" "$n" more "$said" 'of its 80 samples, 0 are missing and 0 have changed; 20 are new' ;;
+			expect "$name" "$n" more "$said" "of the run's 80 samples, 0 are missing and 0 have changed; 20 are new" ;;
 		esac
 		# a resumed run says the same, and then measures the same samples, none of which it has trained on
 		rm -rf "again-$k" && cp -r "run-$k" "again-$k"
 		run resume "again-$k" -q -s train.epochs=3 "${where[@]}"
-		text=$(grep -o 'the data has changed since the run read it: of its 80 samples' "$tmp/err" | head -n 1)
+		text=$(grep -o 'the data has changed since the run read it: of the run.s 80 samples' "$tmp/err" | head -n 1)
 		if [ "$rc" = 0 ] && [ -n "$text" ]; then pass "resume_$name"; else fail "resume_$name" "status $rc: $(head -n 2 "$tmp/err")"; fi
 		measure "again-$k/latest" --split valid
 		if [ "$before" = "$n" ] && [ -z "$said" ]; then
@@ -199,7 +199,7 @@ fresh
 for f in $(files new/folder); do cp "folder/light/$(basename "$f")" "$f"; done
 mkdir new/none && cp -r folder/dark folder/light new/none && for f in $(files new/none); do printf x >>"$f"; done
 measure run-folder --split valid -s "data.root=$PWD/new/none"
-expect all_changed "$n" "${held[folder]}" "$said" 'of its 80 samples, 0 are missing and 80 have changed; 0 are new'
+expect all_changed "$n" "${held[folder]}" "$said" "of the run's 80 samples, 0 are missing and 80 have changed; 0 are new"
 
 # a checkpoint of an earlier version has no list: its split is by number, also after a resume
 python3 - run-folder/latest old <<'PY' || skip earlier_version 'python3 or libxxhash is missing'
@@ -235,5 +235,5 @@ if [ -d old ]; then
 	copied
 	for c in dark light; do cp folder/$c/*.png new/folder/$c; done
 	measure old/latest --split valid -s "data.root=$PWD/new/folder"
-	expect earlier_then_copied "$n" 40 "$said" 'of its 80 samples, 0 are missing'
+	expect earlier_then_copied "$n" 40 "$said" "of the run's 80 samples, 0 are missing"
 fi

@@ -108,16 +108,16 @@ if [ "$rc" = 0 ] && [ -z "$(weights auto)" ]; then pass resume_ends; else fail r
 
 # Refusals.
 gives no_samples 78 err \
-	"net.cfg:6: train.class_weights: \"auto\" needs samples of each of the model's 3 outputs in the training split, got none of class 1" \
+	"net.cfg:6: train.class_weights: \"auto\" needs training samples for each of the model's 3 outputs, got no sample of class 1" \
 	run net.cfg -o hole_run -s data.root=hole
-gives no_samples_dry 78 err 'got none of class 1' run net.cfg -n -o hole_run -s data.root=hole
-gives no_samples_ranks 78 err 'got none of class 1' run net.cfg -o hole_run -s data.root=hole -s parallel.mode=ddp --nproc 2
+gives no_samples_dry 78 err 'got no sample of class 1' run net.cfg -n -o hole_run -s data.root=hole
+gives no_samples_ranks 78 err 'got no sample of class 1' run net.cfg -o hole_run -s data.root=hole -s parallel.mode=ddp --nproc 2
 gives more_outputs 78 err "each of the model's 4 outputs" run net.cfg -o four -s 'model.layers=({type="flatten";},{type="linear";out=4;})'
 gives no_weights_to_eval 78 err '"auto" needs the labels of the training split, or a checkpoint that was trained with it' \
 	eval numbers -s 'train.class_weights="auto"'
-gives shorter 78 err '--set train.class_weights=[1.0,2.0]: train.class_weights: expected 3 numbers, one for each output of the model' \
+gives shorter 78 err '--set train.class_weights=[1.0,2.0]: train.class_weights: expected 3 values, one for each output of the model' \
 	run net.cfg -o short -s 'train.class_weights=[1.0,2.0]'
-gives longer 78 err 'train.class_weights: expected 3 numbers, one for each output of the model, got 4' \
+gives longer 78 err 'train.class_weights: expected 3 values, one for each output of the model, got 4' \
 	run net.cfg -o long -s 'train.class_weights=[1.0,2.0,1.0,1.0]'
 gives output_shape 78 err "net.cfg:6: train.loss: expected the model's output to be [batch, classes], got" \
 	run net.cfg -o shape -s 'train.class_weights=[]' -s 'model.layers=({type="conv2d";out=3;kernel=1;})'

@@ -131,14 +131,14 @@ done
 # a run that resumes keeps its split and what it has learned, and says what is different
 awk -F, 'BEGIN { OFS = "," } NR == 9 { $4 = "pink" } 1' train.csv >pink.csv
 cp -r numbers-part other-split && cp -r numbers-part other-file
-gives resume_other_split 0 err "samples stay in the run's earlier split, train or valid, although data.valid and seed now give the other" \
+gives resume_other_split 0 err "samples stay in the run's earlier split (train or valid), although data.valid" \
 	resume other-split -s train.epochs=11 -s data.valid=0.3
 gives resume_other_split_valid 0 out '(89 samples' eval other-split --split valid
-gives resume_other_file 0 err 'of its 600 samples, 1 is missing and 0 have changed; 1 is new' resume other-file -s train.epochs=11 \
+gives resume_other_file 0 err "of the run's 600 samples, 1 is missing and 0 have changed; 1 is new" resume other-file -s train.epochs=11 \
 	-s "data.train=[\"$PWD/pink.csv\"]"
 has resume_other_file_words other-file/latest/data.json '"name":"c","type":"categorical","words":["red","green","blue"]'
 cp -r numbers-part other-keys
-gives resume_other_keys 65 err 'the data is that of the run; remove the key of data' \
+gives resume_other_keys 65 err 'the data has not changed since the run; remove the data key' \
 	resume other-keys -s train.epochs=11 -s 'data.columns=({ name = "a"; type = "categorical"; })'
 # data that has moved
 mv train.csv moved.csv
@@ -150,9 +150,9 @@ mv moved.csv train.csv
 # an evaluation of a part of the training table uses what the checkpoint has learned, and warns if the table has changed
 gives eval_same 0 out 'valid loss' eval numbers --split valid
 if [ -s err ]; then fail eval_same_says "$(cat err)"; else pass eval_same_says; fi
-gives eval_changed 0 err 'of its 480 samples, 1 is missing and 0 have changed; 1 is new' \
+gives eval_changed 0 err "of the run's 480 samples, 1 is missing and 0 have changed; 1 is new" \
 	eval numbers --split valid -s "data.train=[\"$PWD/pink.csv\"]"
-gives eval_changed_why 0 err "samples stay in the run's earlier split, train or valid" eval numbers --split valid -s data.valid=0.3
+gives eval_changed_why 0 err "samples stay in the run's earlier split (train or valid)" eval numbers --split valid -s data.valid=0.3
 gives eval_test_silent 0 out 'test loss' eval numbers -s "data.train=[\"$PWD/pink.csv\"]"
 if [ -s err ]; then fail eval_test_says "$(cat err)"; else pass eval_test_says; fi
 gives resume_nothing_lost 0 out 'every digest matches' inspect numbers-part --verify
@@ -284,7 +284,7 @@ gzip -c strange.csv >tables/b.csv.gz
 cp strange.csv tables/a.csv
 gives predict_folder 0 out 'tables/b.csv.gz,0,' predict classes tables
 if [ "$(wc -l <out)" = 3 ]; then pass predict_folder_rows; else fail predict_folder_rows "$(cat out)"; fi
-gives predict_no_table 66 err 'expected tables (.csv, .tsv, .jsonl, these with .gz, .npy or .npz) in the folder or below it, found none' \
+gives predict_no_table 66 err 'expected tables (.csv, .tsv or .jsonl, also with .gz, .npy or .npz) in the folder or below it, found none' \
 	predict classes empty_folder
 gives predict_no_file 66 err 'absent.csv' predict classes absent.csv
 gives predict_some 65 err '1 of 3 files could not be predicted' predict classes test.csv lacking.csv order.csv

@@ -140,14 +140,14 @@ print("ok facts" if ok else f"not ok facts: {f}")
 PY
 "$gtrain" run mixed.cfg -q -o changed -s train.steps=7 >/dev/null 2>&1
 sed 's/lovely/lively/' train.csv >other.csv
-gives resume_other_texts 0 err 'the data has changed since the run read it: of its 600 samples,' \
+gives resume_other_texts 0 err "the data has changed since the run read it: of the run's 600 samples," \
 	resume changed -q -s train.steps=0 -s "data.train=[\"$PWD/other.csv\"]"
 sed -e 's/{ name = "tokens"; }, { name = "lengths"; }//; s/"values"; },/"values"; }/; /"bag"; type/d; s/, "bag"\]/]/' \
 	-e 's/max_tokens.*min_freq = 2;//' mixed.cfg >without.cfg
 gives unread 0 err 'the model does not read the column "review"; add { name = "tokens"; }, { name = "lengths"; }, or' check without.cfg
 gives unread_both 0 err 'read the columns "city", "review"; add { name = "codes"; }, { name = "tokens"; }, { name = "lengths"; }, or list' \
 	check without.cfg -s 'model.inputs=({ name = "values"; })' -s 'model.layers=({ type = "linear"; out = 2; })'
-gives no_texts 78 err 'data.max_tokens: expected a column of texts, which this key is for, but the table has none' \
+gives no_texts 78 err 'data.max_tokens: expected a column of texts for this key, but the table has no texts' \
 	check mixed.cfg -s 'data.ignore=["review"]'
 gives no_field 78 err 'model.inputs[2]: expected the name of a field that the data has (values, codes), got "tokens"' \
 	check mixed.cfg -s 'data.ignore=["review"]' -s data.max_tokens=512 -s data.min_freq=3

@@ -87,18 +87,18 @@ gives images_own 0 err "old: $trained of its 60 samples are in the training spli
 gives images_own_all 0 out '(60 samples' eval run-images old
 
 # what cannot be measured
-gives unknown_images 65 err 'odd: the data has the class "grey", which the checkpoint does not know: it knows dark, light;' \
+gives unknown_images 65 err 'odd: the data has the class "grey", which is unknown to the checkpoint: its classes are dark, light;' \
 	eval run-images odd
-gives unknown_texts 65 err 'odd-texts: the data has the class "grey", which the checkpoint does not know: it knows dark, light;' \
+gives unknown_texts 65 err 'odd-texts: the data has the class "grey", which is unknown to the checkpoint: its classes are dark, light;' \
 	eval run-texts odd-texts
 gives unknown_row 65 err 'odd.csv:26: column "t": expected a class of the training data, got "grey"' eval run-table odd.csv
 { cat list.csv; echo 'new/dark/50.png,grey'; } >odd-list.csv
-gives unknown_in_list 65 err 'the data has the class "grey", which the checkpoint does not know' eval run-images odd-list.csv
+gives unknown_in_list 65 err 'the data has the class "grey", which is unknown to the checkpoint' eval run-images odd-list.csv
 mkdir splits && cp -r new splits/train
-gives splits 65 err 'splits: expected a folder for each class, got the split "train"; name the folder of one split, such as splits/train' \
+gives splits 65 err 'splits: expected a folder for each class, got the split "train"; give the folder of one split, such as splits/train' \
 	eval run-images splits
 mkdir Splits && cp -r new Splits/Train && cp -r one Splits/Validation
-gives unusual_splits 65 err 'got the split "Validation"; name the folder of one split, such as Splits/Validation' eval run-images Splits
+gives unusual_splits 65 err 'got the split "Validation"; give the folder of one split, such as Splits/Validation' eval run-images Splits
 tar -cf splits.tar splits && tar -cf Splits.tar -C Splits Train Validation
 gives splits_archive 65 err 'got the split "splits/train"; unpack the archive' eval run-images splits.tar
 gives unusual_archive 65 err 'got the split "Validation"; unpack the archive' eval run-images Splits.tar
@@ -109,13 +109,13 @@ if [ -s err ]; then fail empty_folder_says "$(cat err)"; else pass empty_folder_
 rm spare/light/*
 gives empty_class 0 out '(12 samples' eval run-images spare
 rm spare/dark/*
-gives no_files 66 err 'spare has no folders of images' eval run-images spare
+gives no_files 66 err 'spare has no image folders' eval run-images spare
 gives absent 66 err 'nowhere' eval run-images nowhere
 gives split_too 64 err '--split: expected no split beside new' eval run-images new --split test
 # a class that was added to the data of the run
 mkdir old/grey && image light 1 >old/grey/1.png
-gives unknown_in_run 65 err 'old: the data has the class "grey", which the checkpoint does not know' eval run-images --split valid
-gives unknown_resumed 65 err 'old: the data has the class "grey", which the checkpoint does not know' resume run-images -s train.epochs=9
+gives unknown_in_run 65 err 'old: the data has the class "grey", which is unknown to the checkpoint' eval run-images --split valid
+gives unknown_resumed 65 err 'old: the data has the class "grey", which is unknown to the checkpoint' resume run-images -s train.epochs=9
 rm -r old/grey
 # other data by -s: a part of it, and the run says so
 gives moved_part 0 err 'of the 24 samples are measured, because data.valid is 0.25; to measure all of them' \
@@ -140,14 +140,14 @@ gives arrays_folder 64 err 'expected an IDX file of images' eval run-arrays new
 # a damaged file: the message names the remedy; a run that skips it proposes an evaluation that skips it too
 for i in $(seq 10 39); do truncate -s 60 "old/dark/$i.png"; done
 truncate -s 0 old-texts/dark/20.txt
-gives damaged_remedy 65 err '; to leave out such files, write data.on_error = "skip"' run images.cfg -q -o stopped
+gives damaged_remedy 65 err '; to skip such files, write data.on_error = "skip"' run images.cfg -q -o stopped
 gives damaged_text_remedy 65 err \
-	'old-texts/dark/20.txt: expected 1 byte to 256 MiB, got 0 bytes; to leave out such files, write data.on_error' \
+	'old-texts/dark/20.txt: expected 1 byte to 256 MiB, got 0 bytes; to skip such files, write data.on_error' \
 	run texts.cfg -q -o stopped-texts
 run run images.cfg -o skipped -s data.on_error=skip
 next=$(sed -n 's/^next: .*gtrain //p' err)
 for f in old/*/*.png; do cp "$f" "$f.kept" && echo damaged >"$f"; done
-gives damaged_all 65 err 'samples could be measured: they cannot be read' eval skipped
+gives damaged_all 65 err 'samples could be evaluated: they cannot be read' eval skipped
 for f in old/*/*.png; do mv "$f.kept" "$f"; done
 # shellcheck disable=SC2086
 gives damaged_next 0 out ' samples' ${next:-none}

@@ -93,19 +93,19 @@ mkdir -p deep && cp tiny.cfg deep/part.cfg
 
 # A run that is not there: what was expected, and the runs that are near.
 run eval runs/none
-text='runs/none: expected the directory of a run or a checkpoint, but this does not exist; runs near here: by-[a-z]*, by-'
+text='runs/none: expected a run directory or a checkpoint, but this path does not exist; runs in nearby directories: by-[a-z]*, by-'
 [ "$rc" = 66 ] && grep -q "$text" err && pass no_run || fail no_run "$rc $(cat err)"
 mkdir runs && mv by-ranks runs/one && mv by-pipe runs/two
 for c in 'eval fmnist_mlp' 'predict fmnist_mlp x.png' 'inspect fmnist_mlp' 'export fmnist_mlp -o x' 'resume fmnist_mlp' 'eval runs/none' \
 	'eval runs' 'eval fmnist_mlp/step-00000003'; do
 	# shellcheck disable=SC2086
 	run $c
-	[ "$rc" = 66 ] && grep -q 'runs near here: runs/[a-z]*, runs/[a-z]*$' err && pass "near_${c// /_}" ||
+	[ "$rc" = 66 ] && grep -q 'runs in nearby directories: runs/[a-z]*, runs/[a-z]*$' err && pass "near_${c// /_}" ||
 		fail "near_${c// /_}" "$rc $(cat err)"
 done
 (cd deep && "$gtrain" eval runs/none 2>err)
 # shellcheck disable=SC2016
-grep -q 'this does not exist; `gtrain run CFG` writes such a directory, by default runs/NAME' deep/err && pass near_none ||
+grep -q 'this path does not exist; `gtrain run CFG` writes such a directory, by default runs/NAME' deep/err && pass near_none ||
 	fail near_none "$(cat deep/err)"
 
 # Small losses, and scores that say nothing.

@@ -116,7 +116,7 @@ fi
 gives folder_predicts 0 out 'tulip' predict first data/valid/tulip/3.png
 gives folder_eval_report 0 out 'tulip' eval first --split valid --report
 mkdir -p other && cp -r data/train other/ && mv other/train/rose other/train/zinnia
-gives folder_other_classes 65 err 'the data has the class "zinnia", which the checkpoint does not know: it knows aster, rose, tulip' \
+gives folder_other_classes 65 err 'the data has the class "zinnia", which is unknown to the checkpoint: its classes are aster, rose' \
 	eval first --split train -s data.root=other
 gives folder_check 0 out 'decoded batches' check net.cfg
 gives folder_check_threads 0 out 'image decoding threads: at most' check net.cfg
@@ -157,7 +157,7 @@ else
 	fail folder_skips_exact 'the weights depend on the number of threads'
 fi
 gives folder_eval_skips 0 err 'bad/train/rose/7.png: PNG: the file is truncated' eval skips --split train
-gives folder_eval_stops 65 err 'to leave out such files, write data.on_error = "skip"' eval skips --split train -s data.on_error=stop
+gives folder_eval_stops 65 err 'to skip such files, write data.on_error = "skip"' eval skips --split train -s data.on_error=stop
 gives folder_skip_mse 78 err 'do not go together' check net.cfg -s 'data.on_error="skip"' -s 'train.loss="mse"'
 gives folder_valid_twice 78 err 'data.valid' check net.cfg -s data.valid=0.2
 gives folder_size 78 err 'data.augment' check net.cfg -s 'data.augment=({ type = "random_resized_crop"; size = 20; })'
@@ -176,7 +176,7 @@ gives folder_pattern_of_none 65 err 'expected a name that matches data.pattern' 
 	-s data.format=pattern -s data.root=flat \
 	-s 'data.pattern="^(x)_"'
 gives folder_pattern_missing 78 err 'data.pattern' check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat
-gives folder_pattern_large 78 err 'when repetitions are written out' \
+gives folder_pattern_large 78 err 'with repetitions expanded' \
 	check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat -s 'data.pattern="^((((.+)+)+)+){20}_"'
 gives folder_pattern_reference 78 err 'expected no reference to a group' \
 	check net.cfg -s data.valid=0.25 -s data.format=pattern -s data.root=flat -s 'data.pattern="^([a-z]+)\\1_"'

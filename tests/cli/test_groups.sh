@@ -129,10 +129,10 @@ if near "$trained" "$(loss -s eval.tta=none)"; then echo "not ok tta_changes: th
 
 refused groups_no_match 78 'train.groups\[3\].match' -s 'train.groups[3]={ match = "fc*"; lr_mul = 2.0; }'
 refused frozen_stats_none 78 \
-	'train.groups\[3\].frozen_stats: expected a match of the weight and the bias of a batch normalisation, got none' \
+	'train.groups\[3\].frozen_stats: expected match to name the weight and the bias of a batch normalisation, got none' \
 	-s 'train.groups[3]={ match = "head.*"; frozen_stats = true; }'
 refused frozen_stats_half 78 \
-	'train.groups\[0\].frozen_stats: expected a match of both bn.weight and bn.bias or of neither, got bn.weight only' \
+	'train.groups\[0\].frozen_stats: expected match to name both bn.weight and bn.bias or neither of them, got only bn.weight' \
 	-s 'train.groups[0].frozen_stats=true'
 refused frozen_stats_untracked 78 'got bn with track_running_stats = false' -s 'train.groups[3]={ match = "bn.*"; frozen_stats = true; }' \
 	-s 'train.groups[0].match="whiten.weight"' -s 'model.layers[3].track_running_stats=false'

@@ -25,12 +25,12 @@ has key_group mlflow log.mlflow.uri log.mlflow.experiment
 has key_elsewhere batch_size data.batch ' example data = { batch = 128; };'
 has key_values eval.tta ' values none' ' mirror: average the logits of an image and its mirror image'
 has layer conv2d 'conv2d, a value of model.layers[].type' ' also nn.Conv2d, conv, convolution' \
-	' example { type = "conv2d"; out = 64; kernel = 3; }' ' padding zeros added on both sides (int|int[2], 0..65536;'
+	' example { type = "conv2d"; out = 64; kernel = 3; }' ' padding zeros added on each side (int|int[2], 0..65536;'
 for name in Conv2d nn.Conv2d torch.nn.Conv2d CONV; do
 	has "layer_by_$name" "$name" 'conv2d, a value of model.layers[].type'
 done
 has word step ' example train = { schedule = { type = "step"; step_size = 30; }; };' 'step, a value of train.schedule.unit'
-has word_default muon ' keys momentum factor of the previous direction in the momentum' ' (float, [0, 1]; default 0.95)'
+has word_default muon ' keys momentum factor of the previous momentum in the new momentum' ' (float, [0, 1]; default 0.95)'
 for name in torch.optim.SGD optim.sgd; do has "word_by_$name" "$name" 'sgd, a value of train.optimizer.type'; done
 has word_by_function F.relu 'relu, a value of model.layers[].type'
 has word_elsewhere OneCycleLR 'onecycle, a value of train.schedule.type'

@@ -70,7 +70,7 @@ bad single 65 'single'
 copy cases && cp -r cases/train/rose cases/train/Rose
 bad cases 65 'Rose'
 copy none && mkdir none/train/tulip
-bad none 0 'are no classes: tulip' # an empty folder is no class
+bad none 0 'are not classes: tulip' # an empty folder is no class
 mkdir -p hollow/train/rose hollow/train/aster
 bad hollow 65 'hollow'
 

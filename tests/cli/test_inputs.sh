@@ -78,6 +78,6 @@ for key in 'data.augment=( { type = "mixup"; } )' 'data.augment=( { type = "hfli
 	gives "no_images_${name/./_}" 78 err "$name: only images use this key, and model.inputs has none" check alone.cfg -s "$key"
 done
 gives no_type 78 err 'is none of them' check both.cfg -s 'model.inputs=( { name = "age"; shape = [3]; } )'
-gives no_shape 78 err 'which synthetic data needs' check alone.cfg -s 'model.inputs=( { name = "values"; } )'
+gives no_shape 78 err 'in synthetic data, got none' check alone.cfg -s 'model.inputs=( { name = "values"; } )'
 gives unknown_input 78 err 'did you mean "values"' check alone.cfg -s 'model.layers[0].in="valuse"'
 gives name_taken 78 err 'values' check alone.cfg -s 'model.layers[0].name="values"'

@@ -64,7 +64,7 @@ gives bench 0 out 'step' bench bag.cfg
 gives lr_find 0 out 'lr' lr-find bag.cfg
 
 # what is refused
-gives too_short 78 err 'expected the longest sequence that the model reads, 40 tokens, as the last length, got 24' \
+gives too_short 78 err 'expected the last length to be 40, the longest sequence that the model reads, got 24' \
 	run bag.cfg -q -o x -s 'data.lengths=[8, 24]'
 gives not_ascending 78 err 'data.lengths: expected ascending whole numbers, got 8 after' check bag.cfg -s 'data.lengths=[24, 8, 40]'
 gives not_whole 78 err 'data.lengths: expected ascending whole numbers, got 8.5' check bag.cfg -s 'data.lengths=[8.5, 40.0]'

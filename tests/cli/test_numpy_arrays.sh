@@ -54,7 +54,7 @@ gives splits 0 out '60 train, 60 valid, 60 test' check splits.cfg
 run run splits.cfg -q -o splits -s train.epochs=1
 if grep -q 'test accuracy' out; then pass splits_run; else fail splits_run "$(cat out err)"; fi
 gives resumed 0 out '(2 epochs' resume splits -q -s train.epochs=2
-gives no_test 78 err 'expected another file than data.train, or arrays x_test and y_test' check plain.cfg -s 'data.test=["plain.npz"]'
+gives no_test 78 err 'expected a different file than data.train, or arrays x_test and y_test' check plain.cfg -s 'data.test=["plain.npz"]'
 gives three 78 err 'expected an .npz file, or two .npy files' check net.cfg -s 'data.train=["x.npy","y.npy","x.npy"]'
 gives one_npy 78 err 'data.train: expected an .npz file, or two .npy files of images and labels, got only' check net.cfg \
 	-s 'data.train=["x.npy"]'
@@ -91,18 +91,18 @@ gives columns 0 out 'rows.npz' predict csv rows.npz --top 1
 # ---- files that must be refused ------------------------------------------------------------------------------------------------------
 refused() { gives "refused_$1" 65 err "$2" init "bad_$1.npz"; }
 refused real 'bad_real.npz: x: expected images of uint8 [n, height, width], with channels first or last, got float32 [120, 1, 8, 8]'
-refused hot 'bad_hot.npz: y: expected labels of integers [n], got float32 [120, 3]; write np.argmax(y, 1)'
+refused hot 'bad_hot.npz: y: expected integer labels [n], got float32 [120, 3]; write np.argmax(y, 1)'
 refused count 'bad_count.npz: expected as many labels as images, got 120 images and 119 labels'
 refused label 'bad_label.npz: label -1 of sample 0 is outside of 0..'
-refused objects 'bad_objects.npz: y: expected an array of numbers or texts, got one of Python objects'
+refused objects 'bad_objects.npz: y: expected an array of numbers or texts, got Python objects'
 refused order 'bad_order.npz: x: expected elements in C order, got Fortran order; write np.ascontiguousarray(array)'
 refused endian 'bad_endian.npz: y: expected little-endian elements, got ">i4"'
-refused short 'bad_short.npz: x: expected 23168 bytes, as its header announces, got less'
-refused long 'bad_long.npz: x: expected 23168 bytes, as its header announces, got more'
-refused huge 'bad_huge.npz: y: it expands to'
-refused bomb 'bad_bomb.npz: x: it expands to 134217856 bytes, more than the 67108864 allowed; it may be a decompression bomb'
+refused short 'bad_short.npz: x: expected 23168 bytes, as its header declares, got less'
+refused long 'bad_long.npz: x: expected 23168 bytes, as its header declares, got more'
+refused huge 'bad_huge.npz: y: the array expands to'
+refused bomb 'bad_bomb.npz: x: the array expands to 134217856 bytes, more than the 67108864 allowed; it may be a decompression bomb'
 refused empty 'bad_empty.npz: expected arrays of NumPy in the zip file, got none'
-refused cut 'bad_cut.npz: the archive is damaged or truncated: its directory, which is at the end, cannot be read'
+refused cut 'bad_cut.npz: the archive is damaged or truncated: the directory at the end of the archive cannot be read'
 refused noise 'bad_noise.npz: expected a zip file'
 refused flipped 'bad_flipped.npz: the archive is damaged or truncated in member x.npy'
 gives refused_rows 65 err 'expected arrays of the same length for a table, got 240 rows of x and 239 of y' init bad_rows.npz --target y
@@ -110,7 +110,7 @@ gives refused_alone 65 err 'a: expected rows of one or two dimensions for a tabl
 gives infinite 0 err 'bad_inf.npz:1: column "x": expected a finite number, got "inf"; the cell counts as missing' \
 	init bad_inf.npz --target y -o inf.cfg
 gives refused_target 64 err '--target: expected the column' init rows.npz
-gives refused_npy 65 err 'cut.npy: the file has 23167 bytes, but its header announces 23168: truncated' check net.cfg \
+gives refused_npy 65 err 'cut.npy: the file has 23167 bytes, but its header declares 23168: truncated' check net.cfg \
 	-s 'data.train=["cut.npy","y.npy"]'
 gives refused_predict 65 err 'y.npy: the array: expected images of uint8' predict idx y.npy
 gives missing 66 err 'none.npz' init none.npz

@@ -128,7 +128,7 @@ else
 	classes closed a b && chmod 0 closed/a/1.png
 	good closed_file closed 'Permission denied'
 	classes shut a b && chmod 0 shut/b
-	says closed_folder 66 'shut/b: cannot read the folder: Permission denied' shut
+	says closed_folder 66 'shut/b: cannot read the directory: Permission denied' shut
 	chmod 755 shut/b
 fi
 mkdir -p single/a single/b && cp img/rgb/0.png single/a && cp img/rgb/1.png single/b
@@ -156,7 +156,7 @@ says names_in_case 65 'differ only in their case' case
 classes quoted 'a "b"' "it's" 'x, y; # z' 'back\slash' $'new\nline'
 good quoted_classes quoted
 classes latin a $'caf\xe9'
-says class_not_utf8 65 'expected names of classes that are UTF-8' latin
+says class_not_utf8 65 'expected class names in UTF-8' latin
 classes latin_file a b && cp img/rgb/0.png latin_file/a/$'caf\xe9.png' && cp img/rgb/0.png latin_file/a/$'new\nline.png'
 good file_not_utf8 latin_file
 classes $'root\nline' a b
@@ -194,7 +194,7 @@ good dev dev '24 of a split "valid"'
 classes empty_valid/train a b && mkdir empty_valid/valid && cp -r plain/a empty_valid/valid/ && mkdir empty_valid/valid/b
 good class_empty_in_valid empty_valid '12 of a split "valid"'
 classes more/train a b && classes more/test a b c
-says class_only_in_test 65 'the class "c" has no folder with files in the training split' more
+says class_only_in_test 65 'the training split has no folder with files for the class "c"' more
 classes only/valid a b
 says only_valid 66 'below only/valid' only
 mkdir -p tiny/train tiny/valid && classes tiny/valid a b && mkdir tiny/train/a tiny/train/b && cp img/rgb/0.png tiny/train/a &&
@@ -234,7 +234,7 @@ good texts_splits texts_splits '16 of a split "test"'
 texts texts_loop neg pos && ln -s . texts_loop/pos/loop
 says texts_loop 65 'texts_loop/pos/loop: a symbolic link leads back' texts_loop
 texts texts_latin neg $'caf\xe9'
-says texts_class_not_utf8 65 'expected names of classes that are UTF-8' texts_latin
+says texts_class_not_utf8 65 'expected class names in UTF-8' texts_latin
 mkdir -p texts_few/neg texts_few/pos && echo x | tee texts_few/neg/1.txt >texts_few/pos/1.txt
 says texts_few 65 'expected at least 10 texts' texts_few
 texts texts_nested/reviews neg pos
@@ -280,7 +280,7 @@ gives data_skips 0 out '2 cannot be read, and a run leaves them out' check data.
 gives run_names_remedy 65 err 'write data.on_error = "skip"; `gtrain check CFG --data --verify` lists them' run data.cfg -q
 mkdir -p junk/a junk/b
 for i in 1 2 3 4; do echo "junk $i" | tee "junk/a/$i.png" >"junk/b/$i.png"; done
-gives run_of_junk 65 err 'epoch 1: none of its 8 samples could be trained on: they cannot be read' run data.cfg -q -s data.root=junk \
+gives run_of_junk 65 err 'epoch 1: none of its 8 samples could be used for training: they' run data.cfg -q -s data.root=junk \
 	-s data.on_error=skip -s data.valid=0.0
 for i in $(seq 30); do : >"cut/a/empty$i.png"; done
 run check data.cfg --data
@@ -292,7 +292,7 @@ fi
 "$gtrain" init texts_binary -o binary.cfg -q 2>/dev/null
 sed -i '/on_error/d' binary.cfg
 gives data_texts 65 err '2 of 18 samples cannot be read' check binary.cfg --data
-gives run_of_texts 65 err 'to leave out such files, write data.on_error = "skip"' check binary.cfg
+gives run_of_texts 65 err 'to skip such files, write data.on_error = "skip"' check binary.cfg
 printf 'x,y,t\n' >rows.csv
 for i in $(seq 40); do echo "$i.5,$((i % 7)).25,$((i % 2))" >>rows.csv; done
 "$gtrain" init rows.csv --target t -o configs/rows.cfg -q

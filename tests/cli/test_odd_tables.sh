@@ -110,15 +110,15 @@ says ragged class 65 'ragged.csv:30: expected 5 fields, as in line 1, got 6'
 sed 's/$/,/' plain.csv >trailing.csv
 good trailing class 'no value'
 sed '30s/green\|red\|blue/"open/' plain.csv >open_quote.csv
-says open_quote class 65 'open_quote.csv:30: a quoted field that begins here does not end'
+says open_quote class 65 'open_quote.csv:30: a quoted field that begins here has no closing quote'
 sed '30s/green\|red\|blue/12" tyre/' plain.csv >inch.csv
-says inch class 65 'inch.csv:30: expected a quote only around a whole field'
+says inch class 65 'inch.csv:30: expected quotes only around a whole field'
 
 # ---- names and characters ---------------------------------------------------------------------------------------------------------
 sed '1s/.*/№,größe,β,слово,κλάση/' plain.csv >unicode.csv
 good unicode κλάση 'name = "größe"'
 sed '1s/a,b/a,a/' plain.csv >twice.csv
-says twice class 78 'because the first line has a number, a date, a long text or a text twice, so that it is no header'
+says twice class 78 'because the first line has a number, a date, a long text or a text twice, so it is not a header'
 sed '1s/a,b/a,/' plain.csv >unnamed.csv
 good unnamed class 'name = "c3"'
 sed '1s/a,b/a "quoted\\" name,$(b)/; 1s/,a "/,"a ""/; 1s/quoted\\" name/quoted\\"" name"/' plain.csv >hard_names.csv
@@ -139,7 +139,7 @@ fi
 sed 's/red/r\x80d/; s/green/gr\xc3\xbcn/' plain.csv >both.csv
 says both class 65 'column "word": expected UTF-8; write data.encoding'
 sed '1s/$/,\x1b[31m/; 2,$s/$/,1/' plain.csv >escape.csv
-says escape class 65 'expected names of columns without control characters'
+says escape class 65 'expected column names without control characters'
 
 # ---- numbers ----------------------------------------------------------------------------------------------------------------------
 table german 'nr;a;b;word;class' 60 '%d;%.4f;%.3f;%s;%s'
@@ -175,7 +175,7 @@ good no_values class 'no value'
 sed '2,$s/^\([^,]*,[^,]*\),[^,]*/\1,5/' plain.csv >constant.csv
 good constant class 'a single value'
 cut -d, -f1,5 plain.csv >only_numbers.csv
-good only_numbers class 'row numbers or a key, but there is no other input'
+good only_numbers class 'row numbers or a key, but the table has no other input'
 cut -d, -f5 plain.csv >alone.csv
 says alone class 65 'expected at least one column that the model can learn from, got none'
 awk -F, 'BEGIN { OFS = "," } { print (NR > 1 ? "n" NR : "name"), $5 }' plain.csv >identifiers.csv

@@ -72,8 +72,8 @@ done
 load backbone backbone.safetensors -s 'model.pretrained.map=({from="backbone.*";to="*";})' "${still[@]}"
 expect pretrained_renamed "conv.weight, bn.bias, fc.weight" "$rc: $(values backbone)" "0: 0.125000 0.125000 0.125000"
 
-want='7 of 9 tensors (113 elements) from FILE; at their initial values: fc.weight, fc.bias; not loaded from the file, by '
-want+='model.pretrained.map: fc.bias, fc.weight; in the file, but not in the model: proj.weight'
+want='7 of 9 tensors (113 elements) from FILE; at their initial values: fc.weight, fc.bias; left out '
+want+='(model.pretrained.map): fc.bias, fc.weight; in the file, but not in the model: proj.weight'
 load report f16.safetensors "${drop[@]}"
 got=$(sed -n "s|.*pretrained: ||p" "$tmp/err" | sed "s|$tmp/f16.safetensors|FILE|")
 expect pretrained_report "the line of the run" "$got" "${want/FILE;/FILE, converted from f16;}"
@@ -144,16 +144,16 @@ refuses() { # NAME STATUS TEXT FILE ARGS...
 }
 refuses pretrained_shapes 65 'fc.weight: expected f32 [4, 128], got f32 [10, 128]; fc.bias: expected f32 [4], got f32 [10]' f32.safetensors
 refuses pretrained_shapes_remedy 65 'add { from = "fc.*"; to = ""; } to model.pretrained.map' f32.safetensors
-refuses pretrained_hostile 65 'got the Python object posix.system; save the weights alone: torch.save(model.state_dict(), ' \
+refuses pretrained_hostile 65 'got the Python object posix.system; save only the weights: torch.save(model.state_dict(), ' \
 	evil.pth
-refuses pretrained_nothing 65 'expected tensors of the model, such as conv.weight, got none of them' backbone.safetensors
+refuses pretrained_nothing 65 'expected tensors of the model, such as conv.weight, got only others' backbone.safetensors
 refuses pretrained_useless_entry 78 'model.pretrained.map[1].from: expected a pattern that matches' f32.safetensors \
 	-s 'model.pretrained.map=({from="fc.*";to="";},{from="fc.bias";to="";})'
 refuses pretrained_two_of_one 65 'expected one tensor for conv.bias, got bn.bias and conv.bias' f32.safetensors \
 	-s 'model.pretrained.map=({from="bn.bias";to="conv.bias";})'
 refuses pretrained_missing_file 66 'model.pretrained.file' nowhere.safetensors
 refuses pretrained_missing_file_ranks 66 'model.pretrained.file' nowhere.safetensors -s parallel.mode=ddp --nproc 2
-refuses pretrained_and_init 78 'expected no file beside --init' f32.safetensors --init "$tmp/f32.safetensors"
+refuses pretrained_and_init 78 'expected no file, because --init' f32.safetensors --init "$tmp/f32.safetensors"
 gives pretrained_check_missing 0 err 'model.pretrained.file' check "$tmp/net.cfg" -s model.pretrained.file="$tmp/nowhere"
 gives pretrained_check_strict 66 err 'model.pretrained.file' check --strict "$tmp/net.cfg" -s model.pretrained.file="$tmp/nowhere"
-gives pretrained_check_shapes 65 err 'of another shape' check "$tmp/net.cfg" -s model.pretrained.file="$tmp/f32.safetensors"
+gives pretrained_check_shapes 65 err 'with a different shape' check "$tmp/net.cfg" -s model.pretrained.file="$tmp/f32.safetensors"

@@ -40,7 +40,7 @@ cp large.csv table.csv
 run resume more/step-00000010
 check "more samples: resumes" "$rc" 0
 check_has "more samples: the warning says where the schedules continue" \
-	"an epoch has 10 optimizer steps now, and had 5 before; the schedules continue at the same epoch, which is step 20 of 40" err
+	"an epoch has 10 optimizer steps now, and had 5 before; the schedules continue at the same epoch, which is now step 20 of 40" err
 check_has "more samples: the result counts epochs" "(4 epochs," out
 check "more samples: 2 epochs of 10 steps follow" "$(rates more | wc -l)" 20
 check "more samples: the first rate is that of the middle" "$(near "$(rates more | head -n 1)" "$(cosine 20 40)")" near
@@ -57,21 +57,21 @@ check "from a later step: the same rates" "$(rates more | tail -n 10 | cmp - <(t
 start fewer
 rows 24 >table.csv
 run resume fewer/step-00000010
-check_has "fewer samples: the warning says where the schedules continue" "which is step 6 of 12" err
+check_has "fewer samples: the warning says where the schedules continue" "which is now step 6 of 12" err
 check "fewer samples: the first rate" "$(near "$(rates fewer | head -n 1)" "$(cosine 6 12)")" near
 check "fewer samples: the last rate" "$(near "$(rates fewer | tail -n 1)" "$(cosine 11 12)")" near
 check_has "fewer samples: the result counts epochs" "(4 epochs," out
 
 start batch
 run resume batch/step-00000010 -s data.batch=8
-check_has "another batch: the warning says where the schedules continue" "which is step 20 of 40" err
+check_has "another batch: the warning says where the schedules continue" "which is now step 20 of 40" err
 check "another batch: the last rate" "$(near "$(rates batch | tail -n 1)" "$(cosine 39 40)")" near
 
 # in the middle of an epoch: step 12 of 5 an epoch is 2 steps into epoch 3
 start middle -s checkpoint.every_steps=4 -s checkpoint.keep=9
 cp large.csv table.csv
 run resume middle/step-00000012
-check_has "in an epoch: the warning says where the schedules continue" "which is step 22 of 40" err
+check_has "in an epoch: the warning says where the schedules continue" "which is now step 22 of 40" err
 check "in an epoch: the last rate" "$(near "$(rates middle | tail -n 1)" "$(cosine 39 40)")" near
 check_has "in an epoch: the result counts epochs" "(4 epochs," out
 
@@ -84,7 +84,7 @@ check "a run in steps: the rates are those of the steps" "$(near "$(rates steps 
 start unit -s train.steps=20 -s 'train.schedule={type="multistep";milestones=[2];unit="epoch";}'
 cp large.csv table.csv
 run resume unit/step-00000010
-check_has "a run in steps with a schedule in epochs" 'schedules with unit = "epoch" continue at another epoch' err
+check_has "a run in steps with a schedule in epochs" 'schedules with unit = "epoch" continue at a different epoch' err
 
 start constant -s 'train.schedule={type="constant";}'
 cp large.csv table.csv

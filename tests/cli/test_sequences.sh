@@ -50,14 +50,14 @@ for precision in fp32 bf16; do
 done
 
 # what is refused
-gives no_table 78 err 'put a layer of type "embedding" before this one' check all.cfg \
+gives no_table 78 err 'put a layer of type "embedding" before this layer' check all.cfg \
 	-s 'model.layers=( { type = "linear"; in = "tokens"; out = 4; } )'
 gives no_codes 78 err 'expected tokens of [batch, tokens]' check all.cfg -s 'model.layers[15].in="norm"'
 gives small_table 78 err 'expected at least 50' check all.cfg -s 'model.layers[0].num_embeddings=49'
-gives heads 78 err 'expected a divisor of the 16 features' check all.cfg -s 'model.layers[3].num_heads=3'
-gives max_len 78 err 'expected at least the 12 tokens' check all.cfg -s 'model.layers[1].max_len=11'
+gives heads 78 err 'expected a divisor of 16, the features' check all.cfg -s 'model.layers[3].num_heads=3'
+gives max_len 78 err 'expected at least 12, the tokens' check all.cfg -s 'model.layers[1].max_len=11'
 gives no_lengths 78 err 'the lengths of the samples' check all.cfg -s 'model.layers[3].in=["norm", "codes"]'
-gives layernorm_of_more_dimensions 78 err 'dims: expected at most 2, all dimensions of its input' check all.cfg \
+gives layernorm_of_more_dimensions 78 err 'dims: expected at most 2 (all dimensions of the input' check all.cfg \
 	-s 'model.layers[6].type="layernorm"' -s 'model.layers[6].dims=3'
 gives rank_3 78 err '[batch, tokens, features]' check all.cfg -s 'model.layers[6].type="groupnorm"' -s 'model.layers[6].num_groups=2'
 gives vocabulary_of_values 78 err 'expected codes or tokens beside vocabulary' check all.cfg \

@@ -76,4 +76,4 @@ else
 	fail control_terminal 'control characters of a class reached the terminal'
 fi
 tree latin rose "$latin"
-gives init_class_latin 65 err 'expected names of classes that are UTF-8 text' init latin -o l.cfg
+gives init_class_latin 65 err 'expected class names in UTF-8' init latin -o l.cfg

@@ -109,11 +109,11 @@ gives cut_line 65 err 'cut.jsonl:12: expected a key in quotes' init cut.jsonl --
 { head -n 20 lines.jsonl; echo '[1, 2]'; } >array.jsonl
 gives array 65 err 'array.jsonl:21: expected an object' init array.jsonl --target kind
 { head -n 20 lines.jsonl; printf '{"size": "\033[31m", "kind": "big"}\n'; } >escape.jsonl
-gives escape 65 err 'escape.jsonl:21: expected no control character in a string' init escape.jsonl --target kind
+gives escape 65 err 'escape.jsonl:21: expected a string without control characters' init escape.jsonl --target kind
 if grep -q "$(printf '\033')" err; then fail escape_shown 'an escape sequence reaches the terminal'; else pass escape_shown; fi
 { head -n 20 lines.jsonl; printf '{"colour": "caf\351", "kind": "big"}\n'; } >latin.jsonl
 gives latin 65 err 'latin.jsonl:21: column "colour": expected UTF-8' check csv.cfg -s 'data.train=["latin.jsonl"]'
 { sed 's/"size"/"si\\u001bze"/' lines.jsonl; } >key.jsonl
-gives key 65 err 'expected names of columns without control characters, got "si?ze"' init key.jsonl --target kind
+gives key 65 err 'expected column names without control characters, got "si?ze"' init key.jsonl --target kind
 gives json 65 err 'write one JSON object on each line (.jsonl)' init "$(echo '[]' >all.json; echo all.json)"
 gives missing 66 err 'none.jsonl' predict csv none.jsonl

@@ -108,7 +108,7 @@ gives predict_no_utf8 65 err 'no_utf8.txt:1: ' predict folder no_utf8.txt
 gives predict_empty 65 err 'empty.txt: expected a text with at least one token, got none' predict folder empty.txt
 mkdir images_none
 printf 'text\na fine film\n' >rows.csv
-gives predict_table 65 err 'rows.csv: expected a text, because the model has learned from files of one text each' predict folder rows.csv
+gives predict_table 65 err 'rows.csv: expected a text file, because the model was trained on one file per text' predict folder rows.csv
 gives predict_archive 0 out 'data.tar: test/neg/7.txt	neg ' predict folder data.tar
 gives predict_table_beside 65 out 'data/test/neg/7.txt	neg ' predict folder rows.csv data/test/neg/7.txt
 # texts themselves, and a text on each line of standard input
@@ -164,7 +164,7 @@ for mode in 'ddp 2' 'dp 2' 'zero 4' 'pipe 2'; do
 done
 "$gtrain" run bag.cfg -q -o changed -s train.steps=7 >/dev/null 2>&1
 echo 'film film filmic filmic filmic filmic' >data/train/pos/more.txt
-gives changed_texts 0 err 'the data has changed since the run read it: of its 320 samples, 0 are missing and 0 have changed; 1 is new' \
+gives changed_texts 0 err "of the run's 320 samples, 0 are missing and 0 have changed; 1 is new" \
 	resume changed -q -s train.steps=0
 rm data/train/pos/more.txt
 
@@ -197,7 +197,7 @@ bad no_tokens ' \n \t' 'data/train/neg/x.txt: expected a text with at least one 
 bad no_utf8 'a fine film\nwith a \xff byte\n' 'data/train/neg/x.txt:2: '
 bad cut_utf8 'a fine film\n\xc3' 'data/train/neg/x.txt:2: '
 bad utf16 '\xff\xfea\x00b\x00' 'data/train/neg/x.txt:1: expected UTF-8, got UTF-16; convert'
-bad gzip '\x1f\x8b\x08\x00\xff' 'data/train/neg/x.txt:1: expected UTF-8, got a file that gzip has compressed'
+bad gzip '\x1f\x8b\x08\x00\xff' 'data/train/neg/x.txt:1: expected UTF-8, got a gzip file'
 # data.on_error = "skip": the same run as without these files, and a warning for each
 cp -r data holed
 printf 'a fine \xff film\n' >holed/train/neg/00.txt
@@ -237,7 +237,7 @@ rm data/train/neg/x.txt
 gives no_vocabulary 65 err 'expected a word that occurs at least 10000 times' run bag.cfg -q -o x -s data.min_freq=10000
 mkdir data/test/neutral
 echo 'a film' >data/test/neutral/1.txt
-gives unknown_class 65 err 'the class "neutral" has no folder with files in the training split' run bag.cfg -q -o x
+gives unknown_class 65 err 'the training split has no folder with files for the class "neutral"' run bag.cfg -q -o x
 rm -r data/test/neutral
 gives no_folder 66 err 'does not exist' run bag.cfg -q -o x -s data.root=nowhere
 mkdir -p images/train/a images/train/b
@@ -252,9 +252,9 @@ vocab vocab_pad ': expected the special token [PAD] in the vocabulary'
 printf '\xef\xbb\xbf[PAD]\n[UNK]\n[CLS]\n[SEP]\nfilm\n' >vocab.txt
 vocab vocab_mark ':1: expected a token, got a byte order mark'
 printf '{\n  "version": "1.0",\n  "model": { "vocab": { "[PAD]": 0, "[UNK]": 1 } }\n}\n' >vocab.txt
-vocab vocab_json ': expected a vocab.txt with one token a line, got JSON'
+vocab vocab_json ': expected a vocab.txt with one token per line, got JSON'
 printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\nfilm\ngreat\nfilm\n' >vocab.txt
-vocab vocab_twice ':7: expected a new token, got "film", that of line 5, again'
+vocab vocab_twice ':7: expected a new token, got "film", the token of line 5, again'
 printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\nfilm\ngreat\nlovely\nfine\nsuperb\nmoving\nawful\ndull\npoor\nboring\nweak\n##s\n' >vocab.txt
 learns wordpiece piece.cfg -s data.tokenizer=wordpiece -s data.vocab=vocab.txt
 # the checkpoint keeps the vocabulary: without the file, an evaluation of training data only warns

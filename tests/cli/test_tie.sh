@@ -19,20 +19,20 @@ refuses() {
 	fi
 }
 refuses shape 's/out = 23; tie/out = 24; tie/'  \
-	'(out): tie: expected a layer whose weight is [24, 17], as this layer'\''s would be, got "word" with [23, 17]'
+	'(out): tie: expected a layer with a weight of shape [24, 17], as this layer needs, got "word" with [23, 17]'
 refuses unknown 's/tie = "fc1"/tie = "fc9"/' '.tie: expected the name of an earlier layer, got "fc9"; did you mean "fc1"?'
 refuses later 's/tie = "fc1"/tie = "out"/' '.tie: expected the name of an earlier layer, got "out"'
 refuses no_weight 's/tie = "fc1"/tie = "act1"/' 'tie: expected the name of an earlier layer with a weight of two dimensions'
 refuses input 's/tie = "fc1"/tie = "input"/' 'tie: expected the name of an earlier layer'
 refuses number 's/tie = "fc1"/tie = 3/' '.tie: expected the name of a layer, got 3'
-refuses init 's/tie = "fc1"/tie = "fc1"; init = "zeros"/' 'init: expected this key in the layer "fc1", whose weight this layer has (tie)'
+refuses init 's/tie = "fc1"/tie = "fc1"; init = "zeros"/' 'init: expected this key in the layer "fc1", whose weight this layer shares (tie)'
 refuses init_std 's/tie = "fc1"/tie = "fc1"; init_std = 0.1/' 'init_std: expected this key in the layer "fc1"'
 refuses type 's/"silu"; }/"silu"; tie = "fc1"; }/' \
-	'tie: only layers of type "linear" and "embedding" can have another layer'\''s weight, got "silu"'
+	'tie: only layers of type "linear" and "embedding" can share a layer'\''s weight, got "silu"'
 groups() { echo "s/^  optimizer = /  groups = ( { match = $1; frozen = true; } ); optimizer = /"; }
 refuses group_alias "$(groups '["out.bias", "out.weight"]')" \
-	'train.groups[0].match: expected the name of a parameter, got "out.weight", but out.weight is tied to word.weight; write "word.weight"'
-refuses group_pattern "$(groups '"agai*"')" 'got "agai*", but again.weight is tied to word.weight'
+	'groups[0].match: expected the name of a parameter, got "out.weight": out.weight is an alias of word.weight (tie); write "word.weight"'
+refuses group_pattern "$(groups '"agai*"')" 'got "agai*": again.weight is an alias of word.weight (tie)'
 for match in '["word.weight", "out.weight"]' '"*.weight"' '"out.*"'; do
 	sed "$(groups "$match")" "$cfg" >"$tmp/good.cfg"
 	if "$GTRAIN" check "$tmp/good.cfg" >/dev/null 2>"$tmp/err"; then

@@ -60,8 +60,8 @@ refuses() { # NAME TEXT EDIT: a config with this edit of sed
 	sed "$3" vit.cfg >"$1.cfg"
 	gives "$1" 78 err "$2" check "$1.cfg"
 }
-refuses token_init_std 'init_std: expected a layer with a random weight' 's/type = "class_token";/& init_std = 0.1;/'
-refuses factors_init_std 'init_std: expected a layer with a random weight' 's/init_value = 0.5;/& init_std = 0.1;/'
+refuses token_init_std 'init_std: expected a layer with random initial weights' 's/type = "class_token";/& init_std = 0.1;/'
+refuses factors_init_std 'init_std: expected a layer with random initial weights' 's/init_value = 0.5;/& init_std = 0.1;/'
 refuses factors_dirac 'init: "dirac" is for convolutions only' 's/init_value = 0.5;/& init = "dirac";/'
 refuses token_of_image 'expected an input of [batch, tokens, features]' \
 	's/{ type = "reshape"; shape = \[8, 16\]; }, { type = "permute"; dims = \[0, 2, 1\]; },//'
@@ -76,6 +76,6 @@ model = { inputs = ( { name = "tokens"; shape = [12]; vocabulary = 30; }, { name
 	{ type = "pool_tokens"; in = ["token", "lengths"]; }, { type = "linear"; out = 4; } ); };
 train = { epochs = 1; optimizer = { type = "sgd"; lr = 0.1; }; };
 CFG
-gives token_and_lengths 78 err 'expected no lengths behind a class_token' check text.cfg
+gives token_and_lengths 78 err 'expected no lengths after a class_token' check text.cfg
 sed -i 's/in = \["token", "lengths"\]; }/in = "token"; }/; s/, { name = "lengths"; }//' text.cfg
 gives token_without_lengths 0 out 'class_token' check text.cfg

@@ -25,13 +25,13 @@ for _ in $(seq 100); do
 	if [ "$port" ]; then break; fi
 	sleep 0.1
 done
-gives weights_wrong_digest 65 err "the digest differs from that of the published $file" fetch resnet18 --url "http://127.0.0.1:$port"
+gives weights_wrong_digest 65 err "the digest differs from the digest of the published $file" fetch resnet18 --url "http://127.0.0.1:$port"
 gives weights_not_there 66 err "/$(basename efficientnet_b0_rwightman-7f5810bc.pth): the server answered with status 404" \
 	fetch efficientnet_b0 --url "http://127.0.0.1:$port"
 if [ -e "$cached" ] || [ -e "$cached.part" ]; then fail weights_no_trace "$(ls "$(dirname "$cached")")"; else pass weights_no_trace; fi
 
 gives weights_missing 66 err \
-	"model.pretrained.file: $cached: the weights resnet18 are not there; \`gtrain fetch resnet18\` downloads them" run net.cfg -o none
+	"model.pretrained.file: $cached: the weights resnet18 are missing; \`gtrain fetch resnet18\` downloads them" run net.cfg -o none
 gives weights_missing_check 66 err "gtrain fetch resnet18" check --strict net.cfg
 gives weights_unknown 66 err "model.pretrained.file: $tmp/work/resnet9: " run net.cfg -o none -s model.pretrained.file=resnet9
 

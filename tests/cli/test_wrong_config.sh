@@ -157,7 +157,7 @@ else
 fi
 
 # ---- warnings: once, on stderr, and as events --------------------------------------------------------------------------------------------
-warned='wrong.cfg:14: data.mean: expected numbers for pixels in 0..1'
+warned='wrong.cfg:14: data.mean: expected a value for pixels in 0..1'
 sed '14s/0.5/125.0/; s/RUN/run/; 28s/2/1/' base.cfg >wrong.cfg
 run run wrong.cfg
 [ "$rc" = 0 ] && [ "$(grep -c "warning: $warned" err)" = 1 ] && [ "$(grep -c warning err)" = 1 ] && pass warned_run ||
@@ -178,7 +178,7 @@ run check base.cfg --strict -s device=cuda
 (ulimit -v 8000000 && "$gtrain" run base.cfg -s data.batch=16777216 -s data.samples=16777216 -s 'model.layers[0].out=64' >out 2>err \
 	</dev/null)
 if grep -q 'warning: .*data.batch: training needs [0-9.]* [GT]iB' err &&
-	grep -q 'data.batch: .*out of memory: [0-9.]* [GT]iB wanted' err; then
+	grep -q 'data.batch: .*out of memory: cannot get [0-9.]* [GT]iB' err; then
 	pass memory_in_units
 else
 	fail memory_in_units "$(cat err)"

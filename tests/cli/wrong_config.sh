@@ -119,23 +119,23 @@ wrong_configs() {
 	wrong "too few outputs" 24 78 'expected at least 4 outputs' 'write out = 4' '24s/out = 4/out = 3/'
 	wrong "kernel larger than the image" 20 78 'model.layers[0] (conv)' 'expected' '20s/kernel = 3; padding = 1/kernel = 9/'
 	wrong "flat input for a convolution" 20 78 'expected an input of [batch, channels, height, width]' 'got [32, 64]' '18s/1, 8, 8/64/'
-	wrong "height, width, channels" 18 78 'expected [1, 28, 28]' 'channels come first' \
+	wrong "height, width, channels" 18 78 'expected [1, 28, 28]' 'the channels come first' \
 		'7s/synthetic/fashion-mnist/; 12,13s/.*//; 18s/1, 8, 8/28, 28, 1/; 11s/4/10/; 20,21s/.*//; 24s/4/10/'
 	wrong "statistics of one sample" 22 78 'more than one value per channel' 'data.eval_batch' \
 		'10s/0/1/; 21s/, *$/,/; 22s/.*/{ name = "f"; type = "flatten"; }, { type = "batchnorm1d"; track_running_stats = false; },/; 23d'
 	wrong "top5 misspelt" 37 78 'expected' '"test/top5"' '37s/keep = 3;/best = { metric = "test\/top"; };/'
 	wrong "muon for biases" 31 78 'expected an optimizer that can update conv.bias' 'add a group to train.groups' '31s/sgd/muon/'
 	wrong "muon for the biases of a group" 27 78 'train.groups[0].optimizer.type: expected an optimizer that can update fc.bias' \
-		'before this one' '27s/$/ groups = ({ match = "fc.*"; optimizer = { type = "muon"; lr = 0.1; }; });/'
-	wrong "group that matches nothing" 27 78 'train.groups[0].match: expected patterns of parameter names' 'got none that match' \
+		'before this group' '27s/$/ groups = ({ match = "fc.*"; optimizer = { type = "muon"; lr = 0.1; }; });/'
+	wrong "group that matches nothing" 27 78 'train.groups[0].match: expected patterns that match a parameter' 'got no match' \
 		'27s/$/ groups = ({ match = "fd.*"; lr_mul = 0.1; });/'
 	# warnings: the run goes on, or another machine could run it; --strict makes them errors
-	wrong "no directory" 37 78 'the trained weights are discarded' 'write checkpoint = { dir = "runs/tiny"; }' '37s/dir = "RUN"; //' \
+	wrong "no directory" 37 78 'the trained weights are lost' 'write checkpoint = { dir = "runs/tiny"; }' '37s/dir = "RUN"; //' \
 		check --strict %
 	wrong "batch larger than the data" 9 78 'the training split has 256' 'write a smaller batch' '9s/32/512/' check --strict %
-	wrong "mean of bytes" 14 78 'expected numbers for pixels in 0..1' 'write 0.4902' '14s/0.5/125.0/' check --strict %
-	wrong "std of bytes" 15 78 'expected numbers for pixels in 0..1' 'write 0.2471' '15s/0.25/63.0/' check --strict %
-	wrong "softmax before cross_entropy" 25 78 'which applies it itself' 'remove this layer' '24s/$/,/; 25s/^/{ type = "softmax"; }/' \
+	wrong "mean of bytes" 14 78 'expected a value for pixels in 0..1' 'write 0.4902' '14s/0.5/125.0/' check --strict %
+	wrong "std of bytes" 15 78 'expected a value for pixels in 0..1' 'write 0.2471' '15s/0.25/63.0/' check --strict %
+	wrong "softmax before cross_entropy" 25 78 'already includes it' 'remove this layer' '24s/$/,/; 25s/^/{ type = "softmax"; }/' \
 		check --strict %
 	wrong "nll without log_softmax" 24 78 'expects the output of log_softmax' 'train.loss = "cross_entropy"' '29s/cross_entropy/nll/' \
 		check --strict %
@@ -155,7 +155,7 @@ wrong_configs() {
 		'9s/32/16777216/; 12s/256/16777216/; 20s/out = 4/out = 512/' check --strict %
 	wrong "fp16 on a CPU" 4 78 'fp16" and device "cpu" do not go together' 'use "bf16"' '4s/fp32/fp16/' check --strict %
 	wrong "tf32 on a CPU" 4 78 'tf32" and device "cpu" do not go together' 'use "fp32"' '4s/fp32/tf32/' run -n %
-	wrong "root that is not there" 8 66 'expected the folder of the data' 'gtrain fetch mnist' \
+	wrong "root that is not there" 8 66 'expected the directory of the data' 'gtrain fetch mnist' \
 		'7s/synthetic/mnist/; 8s/""/"nowhere"/; 12,13d' run -n %
 	[ -e /usr/share/datasets/cifar100 ] || [ -e /usr/share/datasets/cifar-100 ] ||
 		wrong "data that is not here" 7 66 'was not found' 'gtrain fetch cifar100' \
@@ -180,7 +180,7 @@ wrong_configs() {
 		'5s/$/ reproducible = "world";/; 36s/"single";/"ddp"; shards = 1;/' check --world 2 %
 	wrong "batch smaller than the pieces" 9 78 'expected at least 8 (parallel.shards) times 8 (train.accumulate) samples' 'got 32' \
 		'5s/$/ reproducible = "world";/; 28s/$/ accumulate = 8;/; 36s/"single";/"ddp"; shards = 8;/' check --world 2 %
-	wrong "validation takes all" 15 78 'expected a share that leaves training samples' 'of 256' '15s/$/ valid = 0.999;/' run -n %
+	wrong "validation takes all" 15 78 'expected a fraction that leaves training samples' 'of 256' '15s/$/ valid = 0.999;/' run -n %
 	wrong "metric of a split without samples" 37 78 'expected a metric of an evaluated split, got "valid/acc"' \
 		'the split "valid" has no samples' '15s/$/ valid = 0.001;/; 37s/keep = 3;/keep = 3; best = { metric = "valid\/acc"; };/' run -n %
 	wrong "synthetic split without samples" 13 78 'expected 1 to 2147483647 samples' 'got 0' '13s/64/0/' run -n %

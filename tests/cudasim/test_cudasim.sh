@@ -171,7 +171,7 @@ says old_driver_devices 0 "$old" CUDASIM_DRIVER=12040 "$sim/bin/gtrain" devices
 says old_driver_run 69 "$old" CUDASIM_DRIVER=12040 "${start[@]}"
 says older_minor_version_of_driver 0 '' CUDASIM_DRIVER=13000 "${start[@]}"
 says card_without_code 0 'the driver compiles the kernels for compute capability 12.0 once' CUDASIM_CC=120 "${start[@]}"
-says card_without_code_and_old_driver 69 'needs kernels that the driver compiles.*CUDA 13.1, but it supports 13.0' CUDASIM_CC=120 \
+says card_without_code_and_old_driver 69 'needs kernels that the driver compiles.*CUDA 13.1, but the driver supports 13.0' CUDASIM_CC=120 \
 	CUDASIM_DRIVER=13000 "${start[@]}"
 says card_with_code_of_its_major_version 0 '' CUDASIM_CC=86 "${start[@]}"
 if grep -q 'compiles the kernels' "$tmp/out"; then echo "not ok card_with_code_says_nothing: $(head -n 1 "$tmp/out")"; fi

@@ -105,7 +105,7 @@ echo "# fp16: losses within $worst of fp32's"
 train "$tmp/never" -s window=64 -s train.loss_scale.init=1.0e30 -s train.loss_scale.dynamic=false
 why=
 [ "$(cat "$tmp/never.rc")" = 3 ] || why="status $(cat "$tmp/never.rc")"
-grep -q '64 steps in a row overflowed in fp16, the last one with the loss scale 1e+30: diverged at step 1: .*nothing was updated' \
+grep -q '64 steps in a row overflowed in fp16, the last step with the loss scale 1e+30: diverged at step 1: .*nothing was updated' \
 	"$tmp/never.out" ||
 	why="$why: $(tail -n 1 "$tmp/never.out")"
 [ "$(curve "$tmp/never" | grep -c '"skip"')" = 63 ] && ! grep -q '"train"' "$tmp/never/metrics.jsonl" ||

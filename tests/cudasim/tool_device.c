@@ -196,7 +196,7 @@ TEST(bad_labels_and_indices_are_named)
 	                    &e),
 	         e);
 	CHECK(be->copy(dev, &got, pm, sizeof got, GT_COPY_D2H, 0, &e) == GT_EDATA);
-	CHECK_MSG(!strcmp(e.msg, "label 4 of sample 1 in its batch: the model has classes 0..3"), "%s", e.msg);
+	CHECK_MSG(!strcmp(e.msg, "label 4 of sample 1 in the batch: the model has classes 0..3"), "%s", e.msg);
 	e.code = GT_OK;
 	CHECK_OK(be->copy(dev, &got, pm, sizeof got, GT_COPY_D2H, 0, &e), e); /* told once */
 	CHECK(got.count == 1);

@@ -223,11 +223,11 @@ TEST(silent_peer_and_a_graph)
 		} else if (way == 1) {
 			CHECK_OK(be->capture_begin(dev, &e), e);
 			CHECK_OK(api->all_reduce(comm, &x, &e), e);
-			api->abort(comm, "the run is being ended");
-			CHECK(api->all_reduce(comm, &x, &e) == GT_EPEER && strstr(e.msg, "the run is being ended"));
+			api->abort(comm, "the run is ending");
+			CHECK(api->all_reduce(comm, &x, &e) == GT_EPEER && strstr(e.msg, "the run is ending"));
 			CHECK(be->capture_end(dev, &second, &(struct gt_err){0}) != GT_OK && !second);
 		} else {
-			api->abort(comm, "the run is being ended");
+			api->abort(comm, "the run is ending");
 			CHECK(api->barrier(comm, 0, &e) == GT_EPEER);
 		}
 		struct gt_err after = {0};
@@ -306,7 +306,7 @@ TEST(silent_peer_that_died)
 static void *give_up_soon(void *user)
 {
 	nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
-	api->abort(user, "the run is being ended");
+	api->abort(user, "the run is ending");
 	return NULL;
 }
 
@@ -318,7 +318,7 @@ TEST(silent_peer_and_an_end)
 		return;
 	CHECK_OK(api->barrier(comm, 0, &e), e);
 	CHECK(!pthread_create(&other, NULL, give_up_soon, comm));
-	CHECK_MSG(be->sync(dev, 0, &e) == GT_EPEER && strstr(e.msg, "rank 0 gave up: the run is being ended"), "%s", e.msg);
+	CHECK_MSG(be->sync(dev, 0, &e) == GT_EPEER && strstr(e.msg, "rank 0 gave up: the run is ending"), "%s", e.msg);
 	pthread_join(other, NULL);
 	shut_pair();
 }

@@ -17,7 +17,7 @@ for name in cpu null; do
 	"$tmp/bin/gtrain" plan "$src/configs/lenet.cfg" --device $name >"$tmp/out" 2>&1
 	rc=$?
 	if [ $rc = 69 ] && grep -q \
-		"backend $name has interface version [0-9.]*, but this gtrain needs [0-9.]*: install both from one build" "$tmp/out"; then
+		"backend $name has interface version [0-9.]*, but this gtrain needs [0-9.]*: install both from the same build" "$tmp/out"; then
 		echo "ok plugin_$name"
 	else echo "not ok plugin_$name: status $rc: $(tail -n 1 "$tmp/out")"; fi
 done

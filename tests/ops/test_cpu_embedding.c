@@ -139,7 +139,7 @@ TEST(a_token_that_the_table_lacks_is_an_error)
 		struct gt_err e = {0};
 		char want[128];
 		int32_t tokens[3] = {0, bad[i], 10};
-		snprintf(want, sizeof want, "words: token %d of sample 1 in its batch: the table has rows 0..10", (int)bad[i]);
+		snprintf(want, sizeof want, "words: token %d of sample 1 in the batch: the table has rows 0..10", (int)bad[i]);
 		CHECK_MSG(raw_try(1, &call, (void *[]){tokens, w}, (void *[]){y}, NULL, &e) == GT_EDATA && !strcmp(e.msg, want), "%s", e.msg);
 	}
 }

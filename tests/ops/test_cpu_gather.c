@@ -194,7 +194,7 @@ TEST(gather_ragged_refuses_a_long_sequence)
 	CHECK_OK(cpu_backend()->prepare(cpu_device(), &call, &k, &e), e);
 	struct gt_launch a = {.in = (void *[]){rows->p, start->p, idx->p}, .out = (void *[]){y->p}, .step_args = &step_args};
 	CHECK(cpu_backend()->launch(cpu_device(), k, &a, &e) == GT_EINTERNAL);
-	CHECK_MSG(strstr(e.msg, "sample 0 has 5 numbers, but a row has 4"), "%s", e.msg);
+	CHECK_MSG(strstr(e.msg, "sample 0 has 5 values, but a row has only 4"), "%s", e.msg);
 	cpu_backend()->release(cpu_device(), k);
 	tens_free(rows), tens_free(start), tens_free(idx), tens_free(y);
 }

@@ -1,4 +1,4 @@
-/* Winograd convolutions that are cut into parts, against direct ones of the same size: their sums are too large for plain loops. */
+/* Winograd convolutions against direct convolutions of the same size: their sums are too large for plain loops. */
 #include "cpu_case.h"
 #include <math.h>
 #include <stdlib.h>
@@ -69,12 +69,14 @@ static void compare(enum gt_opcode code, const struct shape *s, bool add)
 }
 
 static const struct shape shapes[] = {
-	{32, 64, 32, 32, 64, true},   /* cut along the batch */
-	{16, 128, 24, 20, 96, false}, /* the same, with tiles that overhang */
-	{32, 512, 4, 4, 512, true},   /* a weight gradient cut along its outputs */
-	{36, 256, 5, 6, 768, true},
-	{32, 640, 4, 4, 512, false},  /* all three cut along channels */
-	{40, 512, 6, 6, 640, true},
+	{32, 64, 32, 32, 64, true},   /* several chunks of tiles */
+	{16, 128, 24, 20, 96, false},
+	{50, 16, 14, 14, 16, false},
+	{3, 16, 19, 22, 16, true},    /* one panel of columns; tiles that overhang */
+	{7, 48, 9, 7, 80, true},      /* a last panel of half the width */
+	{32, 512, 4, 4, 512, true},   /* more transformed weights than caches hold */
+	{36, 256, 6, 6, 768, true},
+	{32, 640, 4, 4, 512, false},
 };
 
 static void each(enum gt_opcode code, bool add)

@@ -182,18 +182,18 @@ if [ $rc = 73 ] && [ "$(grep -c . cannot.out)" = 1 ] && grep -q "^gtrain: rank 0
 else
 	fail said_once "status $rc: $(cat cannot.out)"
 fi
-gives no_token 64 err "expected --token-file" run ddp.cfg --nproc 2 --nnodes 2 --master-addr 192.0.2.1 -o x
-gives no_address 64 err "expected --master-addr" run ddp.cfg --nproc 2 --nnodes 2 -o x
-gives one_host 64 err "--node-rank: expected --nnodes" run ddp.cfg --nproc 2 --node-rank 1 -o x
+gives no_token 64 err "expected also --token-file" run ddp.cfg --nproc 2 --nnodes 2 --master-addr 192.0.2.1 -o x
+gives no_address 64 err "expected also --master-addr" run ddp.cfg --nproc 2 --nnodes 2 -o x
+gives one_host 64 err "--node-rank: expected also --nnodes" run ddp.cfg --nproc 2 --node-rank 1 -o x
 gives no_such_node 64 err "--node-rank 2: expected a number below --nnodes 2" run ddp.cfg --nnodes 2 --node-rank 2 \
 	--master-addr 192.0.2.1 -o x
 gives single_nproc 78 err "--nproc 2 and parallel.mode = \"single\" do not go together" run ddp.cfg -s parallel.mode=single --nproc 2 -o x
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives single_joins 78 err \
 	"torchrun started 2 ranks, which does not go together with parallel.mode = \"single\"" run ddp.cfg -s parallel.mode=single -o x
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives joined_nproc 64 err \
-	"torchrun started 2 ranks, 2 of them on this host, but --nproc asks for another number" run ddp.cfg --nproc 3 -o x
+	"torchrun started 2 ranks, 2 of them on this host, but --nproc gives a different number" run ddp.cfg --nproc 3 -o x
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives joined_restarts 64 err \
-	"but torchrun started these and must restart them" run ddp.cfg --max-restarts 3 -o x
+	"but torchrun started the ranks and must restart them" run ddp.cfg --max-restarts 3 -o x
 
 # ---- SIGTERM to the launcher: one checkpoint, 143, and the sentence of one rank ----
 # shellcheck disable=SC2086

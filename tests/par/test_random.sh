@@ -16,7 +16,7 @@ digest() { cat "$1/latest/model.safetensors" "$1/latest/optimizer.safetensors" |
 world() {
 	local seed=$1 m want exact=(-s reproducible=world -s parallel.shards=4)
 	shift
-	expect='do not go together\|at most as many stages as the model has layers\|beside reproducible = "world"'
+	expect='do not go together\|at most as many stages as the model has layers\|with reproducible = "world"'
 	train exact "$cfg" "${exact[@]}" || return
 	want=$(digest "$tmp/exact")
 	for m in "$@"; do

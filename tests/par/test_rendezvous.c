@@ -31,7 +31,7 @@ static int port;
 static void warned(void *user, const char *text)
 {
 	(void)user;
-	warnings += strstr(text, "another token") != NULL;
+	warnings += strstr(text, "different token") != NULL;
 }
 
 static int loopback(void)
@@ -347,7 +347,7 @@ TEST(strangers_do_no_harm)
 	ALL_TELL(2, -1, GT_OK, "");
 	ranks(2, wrong_token, loopback());
 	CHECK_MSG(outcome[0].code == GT_EPEER && strstr(outcome[0].msg, "rank 1 did not reach the rendezvous"), "%s", outcome[0].msg);
-	CHECK_MSG(outcome[1].code == GT_EPEER && strstr(outcome[1].msg, "another token"), "%s", outcome[1].msg);
+	CHECK_MSG(outcome[1].code == GT_EPEER && strstr(outcome[1].msg, "different token"), "%s", outcome[1].msg);
 }
 
 /* On several hosts rank 0 may be behind any of some ports: what another program on a later one does says less than the wrong token. */
@@ -376,9 +376,9 @@ TEST(strongest_reason)
 	ranks(2, wrong_token_then_silence, fd);
 	close(silent);
 	CHECK_MSG(outcome[0].code == GT_EPEER && strstr(outcome[0].msg, "rank 1 did not reach the rendezvous") &&
-	              strstr(outcome[0].msg, "that claims to be rank 1 has another token"),
+	              strstr(outcome[0].msg, "that claims to be rank 1 has a different token"),
 	          "%s", outcome[0].msg);
-	CHECK_MSG(outcome[1].code == GT_EPEER && strstr(outcome[1].msg, "rank 0 on this port has another token"), "%s", outcome[1].msg);
+	CHECK_MSG(outcome[1].code == GT_EPEER && strstr(outcome[1].msg, "rank 0 on this port has a different token"), "%s", outcome[1].msg);
 	CHECK_MSG(outcome[0].warnings == 1 && outcome[1].warnings == 1, "%d and %d warnings, expected one each", outcome[0].warnings,
 	          outcome[1].warnings);
 }

@@ -70,7 +70,7 @@ if [ "$got" = "0 8 8" ]; then echo "ok rows_ranks"; else echo "not ok rows_ranks
 # a large table whose gradient is added up
 whole=(-s parallel.mode=zero -s parallel.stage=3)
 "$gtrain" check "$tmp/rows.cfg" "${two[@]}" "${large[@]}" "${whole[@]}" >"$tmp/out" 2>"$tmp/err"
-if grep -q '2 ranks add up the gradient of all 9000 rows of [a-z]*.weight, of which a batch names at most 216;' "$tmp/err" &&
+if grep -q '2 ranks add up the gradient of all 9000 rows of [a-z]*.weight, of which a batch uses at most 216;' "$tmp/err" &&
 	! "$gtrain" check "$tmp/rows.cfg" "${two[@]}" "${whole[@]}" 2>&1 | grep -q 'add up the gradient' &&
 	! "$gtrain" check "$tmp/rows.cfg" "${two[@]}" "${large[@]}" -s parallel.mode=ddp 2>&1 | grep -q 'add up the gradient' &&
 	! "$gtrain" check "$tmp/rows.cfg" "${large[@]}" 2>&1 | grep -q 'add up the gradient'; then

@@ -102,7 +102,7 @@ MASTER_ADDR=127.0.0.1 MASTER_PORT=$port GTRAIN_TOKEN_FILE=token start srun -N2 -
 ends nodes $? nodes
 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port start srun -N2 -n2 "$gtrain" run ddp.cfg -o none >no_token.out 2>&1
 rc=$?
-if [ $rc = 64 ] && grep -q "Slurm started 2 ranks, 1 of them on this host, and ranks on several hosts need a common token" no_token.out; \
+if [ $rc = 64 ] && grep -q "Slurm started 2 ranks, 1 of them on this host, and ranks on several hosts need the same token" no_token.out; \
 	then
 	pass no_token
 else

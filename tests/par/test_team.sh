@@ -101,7 +101,7 @@ else
 	fail joined_rank_absent "statuses $codes: $(cat rank.0 rank.1)"
 fi
 ABSENT=0 join slurm 3 -t 1
-if grep -q "rank 1 did not reach rank 0 of the 3 ranks that Slurm started: it does not listen" rank.1 && [ "$codes" = "75 75 " ]; then
+if grep -q "rank 1 did not reach rank 0 of the 3 ranks that Slurm started: rank 0 does not listen" rank.1 && [ "$codes" = "75 75 " ]; then
 	pass rank_0_absent
 else
 	fail rank_0_absent "statuses $codes: $(cat rank.1)"
@@ -118,8 +118,8 @@ if [ "$(id -u)" = 0 ] && command -v python3 >/dev/null; then
 		sleep 0.05
 	done
 	join torchrun 2
-	why="process $squat of user 65534 occupies the socket name through which the ranks that torchrun started find each other:"
-	why="$why end that process, or let gtrain start the ranks"
+	why="process $squat of user 65534 occupies the socket name with which the ranks that torchrun started find each other:"
+	why="$why end the process, or let gtrain start the ranks"
 	if [ "$codes" = "75 75 " ] && grep -q "rank 0: $why" rank.0 && grep -q "rank 1: $why" rank.1; then
 		pass squatted
 	else
@@ -147,7 +147,7 @@ alone() {
 	RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port start "$tool" "$@"
 }
 out=$(alone 0)
-rc=$? needs='ranks on several hosts need a common token: expected --token-file'
+rc=$? needs='ranks on several hosts need the same token: expected --token-file'
 if [ $rc = 64 ] && [[ $out == *"torchrun started 2 ranks, 1 of them on this host, and $needs"* ]]; then
 	pass no_token
 else

@@ -96,6 +96,6 @@ gives freeze_after_check 0 out ', frozen after 1 epoch  (conv1.*, bn1.*)' check 
 gives freeze_after_all 78 err 'in the epochs after 1' check "$cfg" -s 'train.groups=({match="*";freeze_after=1.0;})'
 # With larger batches, a resumed run continues at the same epoch: the group is frozen after three epochs, and two are done.
 go grown -s train.epochs=2 -s data.batch=32 -s 'train.groups=({match="*";freeze_after=3.0;})'
-gives freeze_after_resume_with_larger_batch 0 err 'the schedules continue at the same epoch, which is step 20 of 30' \
+gives freeze_after_resume_with_larger_batch 0 err 'the schedules continue at the same epoch, which is now step 20 of 30' \
 	resume "$tmp/grown" -q -s data.batch=64 -s train.epochs=3
 gives freeze_after_the_end 0 out ', frozen after 3 epochs' check "$cfg" -s 'train.groups=({match="*";freeze_after=3.0;})'

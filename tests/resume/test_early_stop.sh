@@ -35,7 +35,7 @@ if grep -q 'train.early_stop ended the run' "$tmp/log" &&
 	fail early_stop_said "$(cat "$tmp/log")"; fi
 run resume "$tmp/stop"
 if [ "$rc" = 0 ] && [ "$(status stop)" = 'early stop' ] && ! grep -q 'nan' "$tmp/out" "$tmp/err" &&
-	grep -q 'was ended by train.early_stop after .*; to train longer, add -s train.early_stop.patience=N with N above' "$tmp/out" "$tmp/err"
+	grep -q 'was stopped early (train.early_stop) after .*; to train longer, add -s train.early_stop.patience=N' "$tmp/out" "$tmp/err"
 then pass early_stop_again; else fail early_stop_again "$(cat "$tmp/err")"; fi
 go plateau "${plateau[@]}"
 python3 - "$tmp/plateau" <<'END'
@@ -92,7 +92,7 @@ falls = all(a > b for a, b in zip(loss, loss[1:])) and loss[-1] > max(acc[:2])
 ok = falls and log[-1]["status"] == "ok" and len(loss) == 6 and rates == {0.004}
 print("ok other_metric" if ok else f"not ok other_metric: {log[-1]}, losses {loss}, accuracies {acc}, rates {rates}")
 said = open(sys.argv[2]).read()
-want = [f"train.{k}.metric was test/acc and is now test/loss, so the values until now no longer count" for k in ("early_stop", "schedule")]
+want = [f"train.{k}.metric was test/acc and is now test/loss, so the earlier values no longer count" for k in ("early_stop", "schedule")]
 print("ok other_metric_said" if all(w in said for w in want) else f"not ok other_metric_said: {said[-300:]}")
 END
 # The reductions of the learning rate until then remain.
@@ -115,7 +115,7 @@ gives early_stop_empty_split 78 err 'train.early_stop.metric: expected a metric 
 gives early_stop_no_numbers 78 err '"test/mae" does not go together with train.loss = "cross_entropy"' check "$tmp/tiny.cfg" \
 	-s train.early_stop.metric=test/mae
 scores='"test/loss", "test/acc", "test/top5", "test/f1", "test/mcc", "test/balanced_acc" or "test/auc"'
-gives plateau_no_numbers 78 err "it needs columns of numbers; write $scores" \
+gives plateau_no_numbers 78 err "the metric needs columns of numbers; write $scores" \
 	check "$tmp/tiny.cfg" -s train.schedule.type=plateau -s train.schedule.metric=test/r2
 gives plateau_in_group 78 err 'expected a type whose rates are known before the run' check "$tmp/tiny.cfg" \
 	-s 'train.groups=({match="fc.*";schedule={type="plateau";};})'

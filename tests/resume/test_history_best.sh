@@ -84,8 +84,8 @@ fi
 # Another metric: values of the two are not compared.
 d=$tmp/metric wrong='' said=''
 cp -a "$tmp/whole" "$d"
-change='checkpoint.best was test/acc (max) and is now test/loss (min), so the best checkpoint until now, step 20,'
-change="$change no longer counts as the best; the next evaluation starts a new comparison"
+change='checkpoint.best was test/acc (max) and is now test/loss (min), so the best checkpoint before, of step 20,'
+change="$change no longer counts as the best checkpoint; the next evaluation starts a new comparison"
 gtrain resume "$d" -s train.epochs=5 -s checkpoint.best.metric=test/loss -s checkpoint.best.mode=min || wrong="$wrong $(last);"
 [ "$(grep -cF "$change" "$tmp/log")" = 1 ] && [ "$(grep -c warning "$tmp/log")" = 1 ] ||
 	wrong="$wrong the change was said as $(cat "$tmp/log");"
@@ -97,7 +97,7 @@ loss=$(numbers loss "$d/metrics.jsonl" eval | awk '$1 == 50 { print $2 }')
 gtrain resume "$d" -s train.epochs=6 || wrong="$wrong $(last);"
 grep -q 'checkpoint.best was' "$tmp/log" && wrong="$wrong it is said again: $(last);"
 gtrain resume "$d" -s train.epochs=7 -s checkpoint.best.metric= || wrong="$wrong $(last);"
-grep -q 'is now not set, so the best checkpoint until now, step [56]0, no longer counts as the best$' "$tmp/log" ||
+grep -q 'is now not set, so the best checkpoint before, of step [56]0, no longer counts as the best checkpoint$' "$tmp/log" ||
 	wrong="$wrong no metric: $(last);"
 [ ! -e "$d/best" ] && [ ! -L "$d/best" ] || wrong="$wrong without a metric, best is $(readlink "$d/best");"
 sound_line=$(sound "$d" 2>&1)

@@ -292,10 +292,10 @@ for out in "$d/step-00000020" "$d/latest" "$d/step-00000020/runs/new" "$d/step-0
 	[ $rc = 73 ] && grep -q 'checkpoint' "$tmp/log" || wrong="$wrong run -o $out: $rc, $(last);"
 done
 run resume "$d/step-00000020" --from 30 && wrong="$wrong two steps were asked for at once;"
-grep -q 'names another one' "$tmp/log" || wrong="$wrong $(last);"
+grep -q 'names a different step' "$tmp/log" || wrong="$wrong $(last);"
 cp -a "$d/step-00000020" "$tmp/alone"
 run resume "$tmp/alone" -s train.epochs=9
-[ $? = 64 ] && grep -q "expected a checkpoint in the directory of a run" "$tmp/log" || wrong="$wrong a checkpoint alone: $(last);"
+[ $? = 64 ] && grep -q "expected a checkpoint in a run directory" "$tmp/log" || wrong="$wrong a checkpoint alone: $(last);"
 (cd "$d/step-00000020" && timeout 20 "$GTRAIN" resume . -s train.epochs=4 >"$tmp/out" 2>"$tmp/log") || wrong="$wrong resume .: $(last);"
 [ -d "$d/step-00000040" ] && [ "$(find "$d" -path '*/history-*/step-00000030' | wc -l)" = 1 ] ||
 	wrong="$wrong resume . did not go on from step 20: $(ls "$d");"

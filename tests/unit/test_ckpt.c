@@ -102,7 +102,7 @@ TEST(ckpt_round_trip)
 	CHECK(open_step(in(dir, "step-00000007"), "latest", &code, &e) == -1 && code == GT_ENOINPUT);
 	CHECK_MSG(strstr(e.msg, "deep/er: there is no checkpoint of step 7; expected one of 0, 1, 2, 3, 4"), "%s", e.msg);
 	CHECK(open_step(in(dir, "gone/step-00000007"), "latest", &code, &e) == -1 &&
-	      strstr(e.msg, "step-00000007: expected a checkpoint, but this does not exist; "));
+	      strstr(e.msg, "step-00000007: expected a checkpoint, but this path does not exist; "));
 	CHECK(open_step(dir, "-1", &code, &e) == -1 && code == GT_EUSAGE);
 	CHECK(open_step(dir, "x", &code, &e) == -1 && code == GT_EUSAGE);
 	CHECK(open_step(in(dir, "nowhere"), "latest", &code, &e) == -1 && code == GT_ENOINPUT);

@@ -215,9 +215,9 @@ TEST(idx_headers)
 		put_head("im", 14, 2, huge, 100, gz);
 		expect(&s, GT_EDATA, "overflow", "2 huge dimensions of f64");
 		put_head("im", 8, 2, huge, 100, gz);
-		expect(&s, GT_EDATA, "announces", "2 huge dimensions"); /* 2^64 - 2^33 + 1: fits in 64 bits, not in a file */
+		expect(&s, GT_EDATA, "header declares", "2 huge dimensions"); /* 2^64 - 2^33 + 1: fits in 64 bits, not in a file */
 		put_head("im", 8, 3, (uint32_t[]){N, 30000, 30000}, 100, gz);
-		expect(&s, GT_EDATA, "announces", "more than the file holds");
+		expect(&s, GT_EDATA, "header declares", "more than the file holds");
 		for (int k = 0; k < 3; k++) {
 			uint32_t dim[3] = {N, SIDE, SIDE};
 			dim[k] = 0;

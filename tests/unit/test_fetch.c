@@ -422,7 +422,7 @@ TEST(fetch_mirrors)
 	/* None has it: each is named, with its own reason. */
 	row.mirrors[1] = "http://127.0.0.1:1/";
 	CHECK(plugin->fetch(&row, at("nowhere"), NULL, NULL, NULL, &e) == GT_EIO);
-	CHECK_MSG(strstr(e.msg, "none of the 2 mirrors") && strstr(e.msg, "/missing/") && strstr(e.msg, "404") &&
+	CHECK_MSG(strstr(e.msg, "failed from all 2 mirrors") && strstr(e.msg, "/missing/") && strstr(e.msg, "404") &&
 	              strstr(e.msg, "http://127.0.0.1:1/"),
 	          "%s", e.msg);
 	row.mirrors[1] = NULL;
@@ -558,7 +558,7 @@ TEST(fetch_archive_headers)
 	             {"13 size=2999\n21 path=pkg/test.bin\n", "to be a file of 3000 bytes", 34, 'x'},
 	             {"22 GNU.sparse.major=1\n21 path=pkg/test.bin\n", "to be a file of 3000 bytes", 43, 'x'},
 	             {"22 path=pkg/test\0.bin\n", "a path with a NUL byte", 22, 'x'},
-	             {"29 size=18446744073709551615\n", "a size that is no number of bytes", 29, 'x'},
+	             {"29 size=18446744073709551615\n", "a size that is not a number", 29, 'x'},
 	             {"pkg/test.bin", NULL, 12, 'L'},
 	             {"pkg//./test.bin", NULL, 15, 'L'},
 	             {"", "an empty long name", 0, 'L'},

@@ -276,19 +276,19 @@ TEST(wrong_folders)
 	put("more/train/rose/1.jpg", "1");
 	put("more/train/aster/1.jpg", "1");
 	put("more/test/tulip/1.jpg", "1");
-	refuse("more", GT_TEST, GT_EDATA, "the class \"tulip\" has no folder with files in the training split");
+	refuse("more", GT_TEST, GT_EDATA, "the training split has no folder with files for the class \"tulip\"");
 	put("loop/train/rose/1.jpg", "1");
 	put("loop/train/aster/1.jpg", "1");
 	run_in("ln -s .. loop/train/rose/back");
 	refuse("loop", GT_TRAIN, GT_EDATA, "leads back to a folder that contains it");
 	refuse("missing", GT_TRAIN, GT_ENOINPUT, "does not exist");
 	put("nothing/readme.txt", "1");
-	refuse("nothing", GT_TRAIN, GT_ENOINPUT, "no folders of images");
+	refuse("nothing", GT_TRAIN, GT_ENOINPUT, "no image folders");
 	put("closed/train/rose/1.jpg", "1");
 	put("closed/train/aster/1.jpg", "1");
 	run_in("chmod 000 closed/train/aster");
 	if (geteuid() != 0)
-		refuse("closed", GT_TRAIN, GT_ENOINPUT, "closed/train/aster: cannot read the folder: Permission denied");
+		refuse("closed", GT_TRAIN, GT_ENOINPUT, "closed/train/aster: cannot read the directory: Permission denied");
 	run_in("chmod 755 closed/train/aster");
 }
 
@@ -394,14 +394,14 @@ TEST(headers_of_an_archive)
 	H('x', "16 path=a/x.png\n", NULL);
 	H('x', "16 path=a/\0.png\n", "damaged tar archive: a path with a NUL byte");
 	H('x', "10 size=4\n16 path=a/x.png\n", NULL);
-	H('x', "29 size=99999999999999999999\n", "damaged tar archive: a size that is no number of bytes");
-	H('x', "29 size=18446744073709551615\n", "a size that is no number of bytes");
-	H('x', "11 size=-5\n", "a size that is no number of bytes");
-	H('x', "12 size=abc\n", "a size that is no number of bytes");
+	H('x', "29 size=99999999999999999999\n", "damaged tar archive: a size that is not a number");
+	H('x', "29 size=18446744073709551615\n", "a size that is not a number");
+	H('x', "11 size=-5\n", "a size that is not a number");
+	H('x', "12 size=abc\n", "a size that is not a number");
 	H('x', "9 size=4 \n", "an extended header that is not valid");
 	H('x', "9 size=\n", "an extended header that is not valid");
-	H('x', "8 size=\n", "a size that is no number of bytes");
-	H('x', "11 size= 4\n", "a size that is no number of bytes");
+	H('x', "8 size=\n", "a size that is not a number");
+	H('x', "11 size= 4\n", "a size that is not a number");
 	H('x', "-1 path=a/x.png\n", "an extended header that is not valid");
 	H('L', "a/x.png", NULL);
 	H('L', "a/x.png\0", NULL);

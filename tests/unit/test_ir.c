@@ -91,7 +91,7 @@ TEST(frozen_trunk_gets_no_backward)
 	CHECK(gt_graph_num_params(t.g) == 42);
 	t.layer[1].frozen = true;
 	CHECK(net_train(&t, 4, GT_F32) == GT_ECONFIG);
-	CHECK_TEXT(t.e.msg, "model.layers: expected at least one layer with parameters that are not frozen, got none");
+	CHECK_TEXT(t.e.msg, "model.layers: expected at least one layer with trainable parameters, got none");
 	net_close(&t);
 }
 
@@ -101,8 +101,8 @@ TEST(build_errors)
 	net_open(&t, 3, 8, 8);
 	CHECK_ERROR(&t, "model.layers: expected at least one layer, got none");
 	net_add(&t, "fc1", "linear", "out=6", NULL);
-	CHECK_ERROR(&t, "net.cfg:1: model.layers[0] (fc1): expected an input of [batch, features], got [4, 3, 8, 8]: put a layer of type "
-	                "\"flatten\" before it");
+	CHECK_ERROR(&t, "net.cfg:1: model.layers[0] (fc1): expected an input of [batch, features], got [4, 3, 8, 8]: put a "
+	                "\"flatten\" layer before this layer");
 	t.layer[0] = *net_add(&t, "flat", "flatten", NULL, NULL);
 	CHECK_ERROR(&t, "net.cfg:2: model.layers[1] (flat): name: expected a name that no other layer has, got \"flat\", which is the name of "
 	                "model.layers[0]");
@@ -110,14 +110,16 @@ TEST(build_errors)
 	net_add(&t, "side", "relu", NULL, NULL);
 	net_add(&t, "out", "linear", "out=2", "flat");
 	CHECK_ERROR(&t,
-	            "net.cfg:2: model.layers[1] (side): expected a later layer that uses the output of this one (in = [\"side\"]), got none");
+	            "net.cfg:2: model.layers[1] (side): expected a later layer that reads the output of this layer "
+	            "(in = [\"side\"]), got none");
 	net_add(&t, "sum", "add", NULL, "side out");
-	CHECK_ERROR(&t, "net.cfg:4: model.layers[3] (sum): expected inputs of one shape, got [4, 192] from \"side\" and [4, 2] from \"out\"");
+	CHECK_ERROR(&t, "net.cfg:4: model.layers[3] (sum): expected inputs of the same shape, got [4, 192] from \"side\" and [4, 2] from "
+	            "\"out\"");
 	t.layer[3].in[1] = "oat";
 	CHECK_ERROR(&t, "net.cfg:4: model.layers[3] (sum): in: expected the name of an earlier layer or \"input\", got \"oat\"");
 	t.layer[3].nin = 1;
 	t.layer[3].file = NULL;
-	CHECK_ERROR(&t, "model.layers[3] (sum): in: add expected 2 to 8 inputs, got 1");
+	CHECK_ERROR(&t, "model.layers[3] (sum): in: layer of type \"add\": expected 2 to 8 inputs, got 1");
 	t.layer[2].name = "input";
 	CHECK_ERROR(&t,
 	            "net.cfg:3: model.layers[2] (input): name: expected another name, got \"input\", which is reserved for the model's input");
@@ -138,12 +140,10 @@ TEST(loss_describes_its_target)
 	    {"l1", false, false, false, NULL},
 	    {"bce", true, true, true, NULL},
 	    {"nll", true, false, false,
-	     "train.loss: this loss takes class labels, and the data has numbers as targets; \"cross_entropy\" "
-	     "takes both"},
+	     "train.loss: this loss takes class labels, but the targets are real numbers; \"cross_entropy\" takes both"},
 	    {"cross_entropy", false, true, false,
-	     "train.class_weights: expected 5 numbers, one for each output of "
-	     "the model, got 4"},
-	    {"bce", false, true, false, "train.pos_weight: expected 5 numbers, one for each output of the model, got 4"},
+	     "train.class_weights: expected 5 values, one for each output of the model, got 4"},
+	    {"bce", false, true, false, "train.pos_weight: expected 5 values, one for each output of the model, got 4"},
 	};
 	static const double weights[5] = {1, 2, 3, 4, 5};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -176,8 +176,8 @@ TEST(loss_wants_logits)
 	net_add(&t, "relu", "relu", NULL, NULL);
 	CHECK(net_train(&t, 4, GT_F32) == GT_ECONFIG);
 	CHECK_TEXT(t.e.msg,
-	           "train.loss: expected the model's output to be [batch, classes], got [4, 3, 8, 8]: put a layer of type "
-	           "\"flatten\" at its end");
+	           "train.loss: expected the model's output to be [batch, classes], got [4, 3, 8, 8]: put a layer of type \"flatten\" at the "
+	           "model's end");
 	net_close(&t);
 }
 

@@ -261,10 +261,11 @@ TEST(refusals)
 	} cases[] = {
 	    {"conv2d", "out=4 kernel=5 padding=1", "expected a height of at least 5 with padding (kernel 5, dilation 1), got 2 + 2 * 1"},
 	    {"conv2d", "out=4 kernel=1,3 dilation=1,3", "expected a width of at least 7 with padding (kernel 3, dilation 3), got 3 + 2 * 0"},
-	    {"conv2d", "out=4 kernel=1 groups=4", "expected input channels and out to be multiples of groups = 4, got 6 and 4"},
-	    {"maxpool2d", "kernel=3", "expected an input whose height with padding is at least that of the window, 3; got 2 + 2 * 0"},
+	    {"conv2d", "out=4 kernel=1 groups=4", "expected input and output channels (out) to be multiples of groups = 4, got 6 and 4"},
+	    {"maxpool2d", "kernel=3", "expected an input whose height including padding is at least 3, the size of the window, got 2 + 2 * 0"},
 	    {"avgpool2d", "kernel=2 padding=2", "padding: expected at most half of the kernel, 1, got 2"},
-	    {"batchnorm1d", NULL, "expected an input of [batch, features], got [4, 6, 2, 3]: put a layer of type \"flatten\" before it"},
+	    {"batchnorm1d", NULL,
+	     "expected an input of [batch, features], got [4, 6, 2, 3]: put a \"flatten\" layer before this layer"},
 	    {"conv2d", "out=16777216 kernel=65535 padding=65535",
 	     "x.weight: expected a tensor of 1 to 2^40 elements, got [16777216, 6, 65535, 65535]"},
 	};

@@ -72,8 +72,8 @@ TEST(wrong_lines)
 	        "t.jsonl:2: expected an object, as in {\"a\": 1}, because the file is JSON Lines, got something else at byte 1");
 	refused("{\"a\":1}\n1,2\n", "t.jsonl:2: expected an object");
 	refused("{\"a\":1\n}\n", "t.jsonl:1: expected a comma or the end of the object at byte 7");
-	refused("{\"a\":1} x\n", "t.jsonl:1: expected the end of the line after the object, got more");
-	refused("{\"a\":1}{\"a\":2}\n", "t.jsonl:1: expected the end of the line after the object, got more");
+	refused("{\"a\":1} x\n", "t.jsonl:1: expected the end of the line after the object, got more text");
+	refused("{\"a\":1}{\"a\":2}\n", "t.jsonl:1: expected the end of the line after the object, got more text");
 	refused("{\"a\":1,}\n", "t.jsonl:1: expected a key in quotes");
 	refused("{\"a\":1,b:2}\n", "t.jsonl:1: expected a key in quotes");
 	refused("{\"a\" 1}\n", "t.jsonl:1: expected a colon after the key");
@@ -85,14 +85,14 @@ TEST(wrong_lines)
 	refused("{\"a\":Infinity}\n", "t.jsonl:1: expected a value");
 	refused("{\"a\":[1 2]}\n", "t.jsonl:1: expected a comma or the end of the array");
 	refused("{\"a\":[1}\n", "t.jsonl:1: expected a comma or the end of the array");
-	refused("{\"a\":\"x\n", "t.jsonl:1: expected a closing quote, got the end");
+	refused("{\"a\":\"x\n", "t.jsonl:1: expected a closing quote, got the end of the line");
 	refused("{\"a\":\"\\", "t.jsonl:1: expected an escape such as");
 	refused("{\"a\":\"\\x\"}\n", "t.jsonl:1: expected an escape such as");
 	refused("{\"a\":\"\\u00g0\"}\n", "t.jsonl:1: expected an escape such as");
 	refused("{\"a\":\"\\u0000\"}\n", "t.jsonl:1: expected an escape such as");
 	refused("{\"a\":\"\\ud83d\"}\n", "t.jsonl:1: expected an escape such as");
 	refused("{\"a\":\"\\ude00\\ud83d\"}\n", "t.jsonl:1: expected an escape such as");
-	refused("{\"a\":\"x\ty\"}\n", "t.jsonl:1: expected no control character in a string, got one");
+	refused("{\"a\":\"x\ty\"}\n", "t.jsonl:1: expected a string without control characters");
 	refused("{\"a\":1,\"b\":2,\"a\":3}\n", "t.jsonl:1: expected each key once in an object, got a key twice");
 	refused("{\"a\":{\"b\":1},\"a.b\":2}\n", "t.jsonl:1: expected each key once in an object, got a key twice");
 }
@@ -113,10 +113,10 @@ TEST(limits)
 	refused_long("{\"a\":", "[", 100000, "\n", "expected at most 16 levels of objects and arrays, got more");
 	refused_long("{\"a\":1}\n", "{\"a\":", 100000, "\n", "t.jsonl:2: expected at most 16 levels of objects and arrays, got more");
 	refused_long("{\"a\":[", "{\"a\":", 100000, "\n", "expected at most 16 levels of objects and arrays, got more");
-	refused_long("{\"", "x", 2000, "\":1}\n", "expected keys of at most 1023 bytes, got a longer one");
-	refused_long("{\"a\":\"", "x", (1 << 20) + 1, "\"}\n", "expected strings of at most 1 MiB, got a longer one");
-	refused_long("{\"a\":1", "0", (1 << 20) + 1, "}\n", "expected numbers of at most 1 MiB, got a longer one");
-	refused_long("{\"a\":[", "1,", 1 << 20, "1]}\n", "expected arrays of at most 1 MiB of text, got a longer one");
+	refused_long("{\"", "x", 2000, "\":1}\n", "expected keys of at most 1023 bytes, got a longer key");
+	refused_long("{\"a\":\"", "x", (1 << 20) + 1, "\"}\n", "expected strings of at most 1 MiB, got a longer string");
+	refused_long("{\"a\":1", "0", (1 << 20) + 1, "}\n", "expected numbers of at most 1 MiB, got a longer number");
+	refused_long("{\"a\":[", "1,", 1 << 20, "1]}\n", "expected arrays of at most 1 MiB of text, got a longer array");
 }
 
 /* A CSV file is not taken for JSON Lines. */

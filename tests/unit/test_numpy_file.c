@@ -56,7 +56,7 @@ TEST(headers)
 
 TEST(wrong_headers)
 {
-	refused("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", "got one of Python objects");
+	refused("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", "got Python objects");
 	refused("{'descr': '>f4', 'fortran_order': False, 'shape': (3,), }", "expected little-endian elements, got \">f4\"");
 	refused("{'descr': '<f2', 'fortran_order': False, 'shape': (3,), }", "got \"<f2\"");
 	refused("{'descr': '<c16', 'fortran_order': False, 'shape': (3,), }", "got \"<c16\"");
@@ -70,7 +70,8 @@ TEST(wrong_headers)
 	refused("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'more': 1}", "expected a NumPy header");
 	refused("{'descr': '<f4', 'fortran_order': False, 'shape': (3,)", "expected a NumPy header");
 	refused("{'descr': '<f4', 'fortran_order': False, 'shape': (3,)} x", "expected a NumPy header");
-	refused("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", "the product of its dimensions overflows");
+	refused("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}",
+	        "the product of the array's dimensions overflows");
 	refused("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "expected a NumPy header");
 	refused("", "expected a NumPy header");
 	struct gt_numpy_array a;
@@ -161,7 +162,7 @@ TEST(rows_of_an_array)
 	put("t.npy", b, n + sizeof v - 1, false);
 	CHECK(gt_csv_open(path, ',', GT_UTF_8, 0, &csv, &e) == GT_EDATA && strstr(e.msg, "truncated"));
 	put("t.npy", b, n + sizeof v + 1, false);
-	CHECK(gt_csv_open(path, ',', GT_UTF_8, 0, &csv, &e) == GT_EDATA && strstr(e.msg, "too many bytes at its end"));
+	CHECK(gt_csv_open(path, ',', GT_UTF_8, 0, &csv, &e) == GT_EDATA && strstr(e.msg, "too many bytes at the end"));
 }
 
 static struct gt_numpy_array array_of(char *name, char kind, int item, int rank, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
@@ -212,7 +213,7 @@ TEST(layouts)
 	struct gt_numpy_images m = {.images = &x, .labels = &y};
 	CHECK(gt_numpy_images_check("f", &m, &e) == GT_EDATA && strstr(e.msg, "f: x: expected images of uint8"));
 	x = array_of("x", 'u', 1, 4, 5, 3, 8, 8);
-	CHECK(gt_numpy_images_check("f", &m, &e) == GT_EDATA && strstr(e.msg, "f: y: expected labels of integers [n], got float32 [5, 10]"));
+	CHECK(gt_numpy_images_check("f", &m, &e) == GT_EDATA && strstr(e.msg, "f: y: expected integer labels [n], got float32 [5, 10]"));
 	y = array_of("y", 'i', 8, 1, 4, 0, 0, 0);
 	CHECK(gt_numpy_images_check("f", &m, &e) == GT_EDATA && strstr(e.msg, "got 5 images and 4 labels"));
 }

@@ -164,7 +164,7 @@ TEST(messages_name_operation_operand_and_both_shapes)
 	CHECK(gt_opcall_check(&call, &e) == GT_EINTERNAL && !strcmp(e.msg, "batchnorm.y (bn): expected at most 6 inputs, got 7"));
 	call.nin = 5;
 	call.accumulate = 1;
-	CHECK(gt_opcall_check(&call, &e) == GT_EINTERNAL && !strcmp(e.msg, "batchnorm.y (bn): operand y: it cannot be accumulated"));
+	CHECK(gt_opcall_check(&call, &e) == GT_EINTERNAL && !strcmp(e.msg, "batchnorm.y (bn): operand y: this operand cannot be accumulated"));
 	call.accumulate = 0;
 	y.any = true;
 	y.layout = (struct gt_layout){0};

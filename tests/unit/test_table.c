@@ -529,7 +529,7 @@ TEST(targets)
 	CHECK_OK(learn_text("x,y\n0.5,no\n1.5,yes\n", &plain, &t, &f), e);
 	CHECK_OK(read_text("x,y\n0.5,no\n1.5,maybe\n", &plain, &u), e);
 	CHECK(gt_table_transform(&u, &f, &(struct gt_table_fields){.labels = labels}, &e) == GT_EDATA &&
-	      strstr(e.msg, "t.csv:3: column \"y\": the class"));
+	      strstr(e.msg, "t.csv:3: column \"y\": the training"));
 	gt_table_facts_free(&f);
 	gt_table_free(&t);
 	gt_table_free(&u);

@@ -34,21 +34,21 @@ TEST(bad_files)
 	const struct gt_table_spec *s = &plain;
 	refused("x,y\n1,a\n2\n3,b\n", s, GT_EDATA, "t.csv:3: expected 2 fields, as in line 1, got 1");
 	refused("x,y\n1,a\n2,b,c\n", s, GT_EDATA, "t.csv:3: expected 2 fields, as in line 1, got 3");
-	refused("x,y\n1,\"a\n2,b\n", s, GT_EDATA, "t.csv:2: a quoted field that begins here does not end");
-	refused("x,y\n1,a\"\n2,b\n", s, GT_EDATA, "t.csv:2: expected a quote only around a whole field");
+	refused("x,y\n1,\"a\n2,b\n", s, GT_EDATA, "t.csv:2: a quoted field that begins here has no closing quote");
+	refused("x,y\n1,a\"\n2,b\n", s, GT_EDATA, "t.csv:2: expected quotes only around a whole field");
 	refused("x,y\n1,\"a\"b\n", s, GT_EDATA, "t.csv:2: expected a delimiter or the end of the line after a closing quote");
 	refused("x,y\n1,a\r2,b\r", s, GT_EDATA, "t.csv:2: expected the end of the line after a carriage return");
 	refused("x,y\n1,caf\xe9\n2,b\n", s, GT_EDATA, "t.csv:2: column \"y\": expected UTF-8; write data.encoding = \"windows-1252\" if it");
-	refused("x,caf\xe9,y\n1,2,3\n", s, GT_EDATA, "t.csv:1: expected names of columns in UTF-8, got \"caf?\"");
-	refused("x,\"a\nb\",y\n1,2,3\n", s, GT_EDATA, "t.csv:1: expected names of columns without control characters, got \"a?b\"");
+	refused("x,caf\xe9,y\n1,2,3\n", s, GT_EDATA, "t.csv:1: expected column names in UTF-8, got \"caf?\"");
+	refused("x,\"a\nb\",y\n1,2,3\n", s, GT_EDATA, "t.csv:1: expected column names without control characters, got \"a?b\"");
 	refused_bytes("\xff\xfex\0,\0y\0\n\0001\0,\0\0\xd8\n", 16, GT_UTF_8, "t.csv:2: expected UTF-16, got half a surrogate pair");
 	refused_bytes("\xfe\xff\0x\0,\0y\0\n\0", 11, GT_UTF_8, "t.csv: expected UTF-16, got an odd number of bytes");
 	refused_bytes("\xfe\xff\0x\0,\0y\0\n\0\0\0,\0a", 16, GT_UTF_8, "t.csv:2: expected text, got a NUL byte");
-	refused_bytes("x,y\n1,\x81\n", 8, GT_WINDOWS_1252, "t.csv:2: expected Windows-1252, got the byte 0x81, which it does not have");
+	refused_bytes("x,y\n1,\x81\n", 8, GT_WINDOWS_1252, "t.csv:2: expected Windows-1252, got the invalid byte 0x81");
 	refused("x,y\n1e999,a\n2,b\n", s, GT_EDATA, "t.csv:2: column \"x\": expected a number of a magnitude of at most 3.4e38");
 	refused("x,y\n", s, GT_EDATA, "t.csv: expected rows after the header, got none");
 	refused("\n\n\r\n", s, GT_EDATA, "t.csv: expected records, got none");
-	refused("x,x,y\n1,2,3\n", &(struct gt_table_spec){.header = GT_HEADER_YES}, GT_EDATA, "t.csv:1: expected columns of different names");
+	refused("x,x,y\n1,2,3\n", &(struct gt_table_spec){.header = GT_HEADER_YES}, GT_EDATA, "t.csv:1: expected columns with different names");
 	put("t.csv", "x,y\n1,a\0b\n", 10, false);
 	char path[1024];
 	snprintf(path, sizeof path, "%s", at("t.csv"));
@@ -166,7 +166,7 @@ TEST(odd_cells)
 	        "t.csv:52: column \"x\": expected a number, as in 396 of the 400 values of the column, got \"#REF!\"; also in line 53 "
 	        "(\"n/a\"), "
 	        "line 54 (\"--\") and 1 more; correct it, add the word to data.na if it stands for a missing value, write "
-	        "data.on_error = \"skip\" to take such cells as missing, or give");
+	        "data.on_error = \"skip\" to treat such cells as missing, or give");
 	/* more than one in a hundred, or one beside fewer than 20: words */
 	CHECK_OK(read_text(numbers_but(buf, 395, 50, odd, 4), &plain, &t), e);
 	CHECK(t.column[0].store == GT_STORE_WORDS && t.column[0].words.n == 399);
@@ -228,7 +228,7 @@ TEST(skipped_rows_are_grouped)
 	gt_skipped_close(s.skipped);
 	/* every row was left out: the reason of the first one */
 	CHECK_OK(gt_skipped_open(&s.skipped, &e), e);
-	refused("x,y\n1,2,3\n1,\n", &s, GT_EDATA, "expected rows that can be used, got none of 2; the first: ");
+	refused("x,y\n1,2,3\n1,\n", &s, GT_EDATA, "expected usable rows, got none in 2 rows; the first error: ");
 	CHECK(strstr(e.msg, "t.csv:2: expected 2 fields, as in line 1, got 3"));
 	gt_skipped_close(s.skipped);
 }
@@ -246,7 +246,7 @@ TEST(bad_long_fields)
 		snprintf(text + at_byte + n, 32, "%s,b\n", quoted ? "\"" : "");
 		put("long.csv", text, strlen(text), false);
 		CHECK(gt_table_read(&(const char *){path}, 1, &plain, &t, &e) == GT_EDATA);
-		CHECK_MSG(strstr(e.msg, "long.csv:3: expected fields of at most 1 MiB, got a longer one"), "%s", e.msg);
+		CHECK_MSG(strstr(e.msg, "long.csv:3: expected fields of at most 1 MiB, got a longer field"), "%s", e.msg);
 	}
 	free(text);
 	unlink(path);
@@ -304,7 +304,7 @@ TEST(bad_second_file)
 	put_text("b.csv", "x,z\n1,a\n");
 	const struct gt_table_spec second = {.target = (const char *const[]){"c2"}, .ntarget = 1};
 	CHECK(gt_table_read((const char *const[]){a, b}, 2, &second, &t, &e) == GT_EDATA &&
-	      strstr(e.msg, "b.csv:1: expected a row, because the files before have no header, got what looks like one: \"x\", \"z\""));
+	      strstr(e.msg, "b.csv:1: expected a row, because the files before have no header, got a line like a header: \"x\", \"z\""));
 }
 
 TEST(bad_predictions)
@@ -347,8 +347,8 @@ TEST(bad_headers)
 	CHECK_OK(learn_text("1.5,a,no\n2.5,b,yes\n", &s, &t, &f), e);
 	CHECK(read_as("x,kind,y\n1,a,no\n", &s, &f, false, &u) == GT_EDATA && strstr(e.msg, "u.csv:1: expected a row, because the training "
 	                                                                                      "data has no header"));
-	CHECK_MSG(strstr(e.msg, "got what looks like one: \"x\", \"kind\", \"y\"; remove the line") && !strstr(e.msg, "or put"), "%s", e.msg);
-	CHECK(read_as("x,kind\n1,a\n", &s, &f, false, &u) == GT_EDATA && strstr(e.msg, "one: \"x\", \"kind\"; remove the line"));
+	CHECK_MSG(strstr(e.msg, "got a line like a header: \"x\", \"kind\", \"y\"; remove the line") && !strstr(e.msg, "or, if"), "%s", e.msg);
+	CHECK(read_as("x,kind\n1,a\n", &s, &f, false, &u) == GT_EDATA && strstr(e.msg, "header: \"x\", \"kind\"; remove the line"));
 	CHECK(read_as("x,b,y\n1,a,no\n", &s, &f, false, &u) == GT_EDATA && strstr(e.msg, "u.csv:1: column \"c1\": expected a number"));
 	CHECK_OK(read_as("?,kind,no\n1,a,no\n", &s, &f, false, &u), e); /* a missing number, a word that is not known, a class */
 	gt_table_free(&u);
@@ -357,7 +357,7 @@ TEST(bad_headers)
 	/* words only */
 	s.header = GT_HEADER_NO;
 	CHECK_OK(learn_text("a,p,no\nb,q,yes\na,q,no\n", &s, &t, &f), e);
-	CHECK(read_as("x,kind,y\na,p,no\n", &s, &f, true, &u) == GT_EDATA && strstr(e.msg, "\"y\"; remove the line, or put another one"));
+	CHECK(read_as("x,kind,y\na,p,no\n", &s, &f, true, &u) == GT_EDATA && strstr(e.msg, "\"y\"; remove the line, or, if it is a row, put"));
 	CHECK(read_as("x,kind\na,p\n", &s, &f, false, &u) == GT_EDATA && strstr(e.msg, "u.csv:1: expected a row"));
 	CHECK_OK(read_as("b,p\nx,kind\n", &s, &f, false, &u), e); /* only the first line can be a header */
 	CHECK(u.n == 2 && u.column[0].code[1] == GT_CODE_OTHER);
@@ -379,7 +379,7 @@ TEST(bad_headers)
 	s = (struct gt_table_spec){.column = (const struct gt_column_spec[]){{"review", GT_COLUMN_TEXT}, {"y", GT_COLUMN_TARGET}},
 	                           .ncolumns = 2, .target = target_y, .ntarget = 1, .header = GT_HEADER_NO};
 	CHECK_OK(learn_text("good,1\nbad,0\n", &s, &t, &f), e);
-	CHECK(read_as("review\nbad\n", &s, &f, false, &u) == GT_EDATA && strstr(e.msg, "one: \"review\"; remove the line"));
+	CHECK(read_as("review\nbad\n", &s, &f, false, &u) == GT_EDATA && strstr(e.msg, "header: \"review\"; remove the line"));
 	CHECK_OK(read_as("nice\n", &s, &f, false, &u), e);
 	gt_table_free(&u);
 	gt_table_facts_free(&f);

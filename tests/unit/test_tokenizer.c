@@ -123,7 +123,7 @@ TEST(tokenizer_words)
 	struct gt_vocab *v = vocab_of(text, sizeof text - 1, GT_VOCAB_WORDS);
 	struct gt_tokenizer t;
 	CHECK(gt_tokenizer_init(&t, GT_TOK_WORDPIECE, v, &e) == GT_EDATA);
-	CHECK(strstr(e.msg, "expected a vocabulary of WordPiece, got one of words"));
+	CHECK(strstr(e.msg, "expected a vocabulary of WordPiece, got a vocabulary of words"));
 	CHECK_OK(gt_tokenizer_init(&t, GT_TOK_WORDS, v, &e), e);
 	CHECK(t.size == 7 && t.pad == 0 && t.unk == 1 && t.first == -1 && t.last == -1);
 	IDS(&t, "The film isn't bad.", any, 2, 3, 4, 6, 1, 5);
@@ -282,7 +282,7 @@ TEST(tokenizer_rejects_other_encodings)
 	    {"caf\xe9 noir", 9, 3},                /* Latin-1 */
 	    {"\xff\xfe" "a", 3, 0, "expected UTF-8, got UTF-16"}, /* its byte order mark */
 	    {"\xfe\xff" "a", 3, 0, "expected UTF-8, got UTF-16"},
-	    {"\x1f\x8b\x08", 3, 1, "expected UTF-8, got a file that gzip has compressed"},
+	    {"\x1f\x8b\x08", 3, 1, "expected UTF-8, got a gzip file"},
 	    {"a\xff\xfe", 3, 1},
 	    {"ab\xc0\xaf", 4, 2},                  /* overlong */
 	    {"\xed\xa0\x80", 3, 0},                /* a surrogate */

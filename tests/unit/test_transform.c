@@ -117,7 +117,7 @@ TEST(static_check)
 	    {{RESIZE(32, 32)}, 1, 0, 0, NULL, 1},
 	    {{RESIZE(32), {.type = GT_TF_PAD_CROP, .pad = 4, .mode = 1}, {.type = GT_TF_CENTER_CROP, .size = {32}}}, 3, 0, 0, NULL, 3},
 	    {{{.type = GT_TF_PAD_CROP, .pad = 4, .mode = 1}, {.type = GT_TF_CENTER_CROP, .size = {32}}}, 2, 0, 0, "before pad_crop", 0},
-	    {{{.type = GT_TF_HFLIP}, {.type = GT_TF_HFLIP}}, 2, 32, 32, "at most one hflip", 1},
+	    {{{.type = GT_TF_HFLIP}, {.type = GT_TF_HFLIP}}, 2, 32, 32, "at most one transform of type hflip", 1},
 	    {{{.type = GT_TF_RESIZE, .size = {32, 32}}}, 1, 0, 0, "expected interpolation = \"bilinear\"", 0},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

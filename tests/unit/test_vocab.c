@@ -198,12 +198,12 @@ static void refuses(enum gt_vocab_kind kind, const char *text, size_t n, const c
 TEST(vocab_hostile_text)
 {
 #define REFUSES(kind, text, want) refuses(kind, text, sizeof(text) - 1, want)
-	REFUSES(GT_VOCAB_WORDS, "", "vocab.txt: expected one token a line, got an empty file");
-	REFUSES(GT_VOCAB_BERT, "", "vocab.txt: expected one token a line, got an empty file");
-	REFUSES(GT_VOCAB_WORDS, "<pad>\n<unk>\n", "vocab.txt: expected one token a line, got only special tokens");
+	REFUSES(GT_VOCAB_WORDS, "", "vocab.txt: expected one token per line, got an empty file");
+	REFUSES(GT_VOCAB_BERT, "", "vocab.txt: expected one token per line, got an empty file");
+	REFUSES(GT_VOCAB_WORDS, "<pad>\n<unk>\n", "vocab.txt: expected one token per line, got only special tokens");
 	REFUSES(GT_VOCAB_WORDS, "<pad>\nthe\n", "vocab.txt:2: expected the special token <unk>");
 	REFUSES(GT_VOCAB_WORDS, "<pad>\n<unk>\nthe", "vocab.txt:3: expected a line feed");
-	REFUSES(GT_VOCAB_WORDS, "<pad>\n<unk>\nthe\na\nthe\n", "vocab.txt:5: expected a new token, got that of line 3 again");
+	REFUSES(GT_VOCAB_WORDS, "<pad>\n<unk>\nthe\na\nthe\n", "vocab.txt:5: expected a new token, got the token of line 3 again");
 	REFUSES(GT_VOCAB_WORDS, "<pad>\n<unk>\n\n", "vocab.txt:3: expected a token of 1 to 512 bytes, got an empty line");
 	REFUSES(GT_VOCAB_BERT, "a\n\nb\n", "vocab.txt:2: expected a token of 1 to 512 bytes, got an empty line");
 	REFUSES(GT_VOCAB_WORDS, "<pad>\n<unk>\na\\tb\n", "vocab.txt:3: expected \\\\, \\n or \\r after a backslash");

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAIRS 100        /* maximum number of parameters, and of tags, in a call */
+#define PAIRS 100        /* maximum number of parameters, or of tags, in a call */
 #define VALUE_BYTES 500  /* maximum length of a parameter in every version of MLflow since 1.28 */
 
 #define TRY_DONE(expr)                          \
@@ -18,7 +18,7 @@
 			return end_;                        \
 	} while (0)
 
-/* Sends m->json, whose object is still open, to a method. */
+/* Closes the object m->json and posts it to a method of the server. */
 static enum gt_mlflow_end post_json(struct gt_mlflow *m, const char *path, struct gt_arena *a, struct gt_mlflow_reply *out,
                                     struct gt_err *err)
 {
@@ -30,7 +30,7 @@ static enum gt_mlflow_end post_json(struct gt_mlflow *m, const char *path, struc
 	return gt_mlflow_call(m->http, path, body, a, out, err);
 }
 
-/* As post_json, of a method whose reply has nothing of interest. */
+/* Like post_json, for a method whose reply is not needed. */
 static enum gt_mlflow_end post_only(struct gt_mlflow *m, const char *path, struct gt_err *err)
 {
 	struct gt_mlflow_reply reply;
@@ -74,7 +74,7 @@ static int64_t time_now(void)
 	return to_milliseconds((double)t.tv_sec + 1e-9 * (double)t.tv_nsec);
 }
 
-/* Copies an identifier of the server, of letters, digits, '-' and '_'. Returns false if it is none. */
+/* Copies an identifier from the server. Returns false if it contains other characters than letters, digits, '-' and '_'. */
 static bool take_id(const char *text, char *buf, size_t size)
 {
 	static const char set[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
@@ -137,7 +137,7 @@ static enum gt_mlflow_end take_run(struct gt_mlflow *m, const struct gt_json_val
 	return gt_mlflow_state_write(m->job->dir, &m->state, err) ? GT_MLFLOW_AGAIN : GT_MLFLOW_DONE;
 }
 
-/* Finds the run that the server has created for a request whose reply was lost. *found: whether there is one. */
+/* Finds the run that the server has created for a request whose reply was lost. Sets *found to whether the run exists. */
 static enum gt_mlflow_end search_run(struct gt_mlflow *m, struct gt_arena *a, bool *found, struct gt_err *err)
 {
 	char filter[80];
@@ -228,7 +228,7 @@ static enum gt_mlflow_end send_pairs(struct gt_mlflow *m, const char *kind, cons
 	return GT_MLFLOW_DONE;
 }
 
-/* Returns the value of a parameter that the server has; NULL: it has none. */
+/* Returns the value of a parameter at the server; NULL: the server does not have the parameter. */
 static const char *find_param(const struct gt_json_value *data, const char *key)
 {
 	for (const struct gt_json_value *p = gt_json_first(data, "params"); p; p = p->next)
@@ -237,7 +237,7 @@ static const char *find_param(const struct gt_json_value *data, const char *key)
 	return NULL;
 }
 
-/* Sends the parameters that differ from those of the server. */
+/* Sends the parameters whose values differ from the values at the server. */
 static enum gt_mlflow_end send_changes(struct gt_mlflow *m, const struct gt_json_value *run, struct gt_arena *a, struct gt_err *err)
 {
 	const struct gt_mlflow_job *job = m->job;

@@ -47,7 +47,7 @@ enum gt_mlflow_end gt_mlflow_send_run_files(struct gt_mlflow *m, struct gt_err *
 	for (const char *const *name = names; *name; name++) {
 		char path[GT_PATH_SIZE];
 		struct stat st;
-		if (!gt_path_join(path, m->job->dir, *name, NULL) && !lstat(path, &st)) /* a file that has changed is sent again */
+		if (!gt_path_join(path, m->job->dir, *name, NULL) && !lstat(path, &st)) /* sends a changed file again */
 			snprintf(now + strlen(now), sizeof now - strlen(now), "%lld.%ld ", (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 	}
 	if (!strcmp(now, m->state.files))
@@ -59,8 +59,8 @@ enum gt_mlflow_end gt_mlflow_send_run_files(struct gt_mlflow *m, struct gt_err *
 	return gt_mlflow_state_write(m->job->dir, &m->state, err) ? GT_MLFLOW_AGAIN : GT_MLFLOW_DONE;
 }
 
-/* Finds the best checkpoint, or the latest one if none is marked as the best. name: a text that identifies it and its files. Returns false
- * if there is none. */
+/* Finds the best checkpoint, or the latest checkpoint if none is marked as the best. name: a string that identifies the checkpoint and its
+ * files. Returns false if there is no checkpoint. */
 static bool find_model(const char *run, char *dir, char *name, size_t size)
 {
 	char model[GT_PATH_SIZE], target[64] = "";

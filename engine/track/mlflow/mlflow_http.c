@@ -53,7 +53,7 @@ struct gt_mlflow_http {
 	char *reply;      /* REPLY_BYTES + 1 */
 	size_t n;
 	bool too_long;
-	int fd;           /* the file of a PUT */
+	int fd;           /* descriptor of the file that a PUT sends */
 	char detail[CURL_ERROR_SIZE];
 };
 
@@ -76,7 +76,7 @@ static size_t give_file(char *data, size_t size, size_t n, void *user)
 	return got < 0 ? CURL_READFUNC_ABORT : (size_t)got;
 }
 
-/* Ends a transfer when the time for sending is over. libcurl calls this at least once a second. */
+/* Aborts a transfer when the time for sending is over. libcurl calls this at least once a second. */
 static int check_time(void *user, curl_off_t total_in, curl_off_t in, curl_off_t total_out, curl_off_t out)
 {
 	struct gt_mlflow_http *h = user;
@@ -110,7 +110,7 @@ enum gt_code gt_mlflow_http_open(const char *uri, struct gt_mlflow_clock *clock,
 	snprintf(h->uri, sizeof h->uri, "%.*s", (int)(n - (n && uri[n - 1] == '/')), uri);
 	h->clock = clock;
 	h->headers = curl_slist_append(NULL, "Content-Type: application/json");
-	h->headers = curl_slist_append(h->headers, "Expect:"); /* a server without 100-continue would cost a second for each large body */
+	h->headers = curl_slist_append(h->headers, "Expect:"); /* do not wait a second for 100-continue */
 	return GT_OK;
 }
 
@@ -125,7 +125,7 @@ void gt_mlflow_http_close(struct gt_mlflow_http *h)
 	free(h);
 }
 
-/* Sets the options that all requests have. Redirects are not followed, because the credentials belong to this server. */
+/* Sets the options that all requests have. Redirects are not followed, because the credentials are for this server only. */
 static void set_request(struct gt_mlflow_http *h, const char *url)
 {
 	CURL *c = h->curl;
@@ -170,7 +170,7 @@ static const char *explain_status(long status)
 	                         : "";
 }
 
-/* Fails with the message of MLflow, or with the status alone. */
+/* Fails with the message of MLflow, or with the HTTP status if there is no message. */
 static enum gt_mlflow_end refuse_status(const struct gt_mlflow_http *h, const char *path, const char *message, long status, bool known,
                                         struct gt_err *err)
 {
@@ -189,7 +189,7 @@ enum gt_mlflow_end gt_mlflow_call(struct gt_mlflow_http *h, const char *path, co
 	snprintf(url, sizeof url, "%s/api/2.0/%s", h->uri, path);
 	set_request(h, url);
 	curl_easy_setopt(h->curl, CURLOPT_TIMEOUT, ANSWER_S);
-	/* libcurl repeats a request whose reused connection ends without a reply. The server may have done what it asks. */
+	/* libcurl repeats a request if a reused connection closes without a reply. But the server may have executed the request. */
 	curl_easy_setopt(h->curl, CURLOPT_FRESH_CONNECT, (long)(strstr(path, "/create") != NULL));
 	if (body)
 		curl_easy_setopt(h->curl, CURLOPT_POSTFIELDS, body);
@@ -205,7 +205,7 @@ enum gt_mlflow_end gt_mlflow_call(struct gt_mlflow_http *h, const char *path, co
 	}
 	if (code || !gt_json_is(out->json, GT_JSON_OBJECT)) {
 		gt_fail(err, GT_EIO, "%.300s: the reply to %.80s is no JSON object; is this the address of an MLflow server?", h->uri, name);
-		return GT_MLFLOW_AGAIN; /* a proxy before the server may have written it */
+		return GT_MLFLOW_AGAIN; /* the reply may come from a proxy in front of the server */
 	}
 	return GT_MLFLOW_DONE;
 }

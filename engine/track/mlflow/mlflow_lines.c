@@ -18,10 +18,10 @@ struct reading {
 	struct gt_mlflow_batch *b;
 	struct gt_json *j;
 	struct gt_arena *a;
-	bool rewritten; /* lines up to the time in the state are sent already */
+	bool rewritten; /* lines up to the time in the state were already sent */
 };
 
-/* Reads n bytes at an offset, or up to the end of the file. Returns how many. */
+/* Reads n bytes at an offset, or up to the end of the file. Returns the number of bytes. */
 static size_t read_at(int fd, char *buf, size_t n, int64_t offset)
 {
 	size_t have = 0;
@@ -43,7 +43,7 @@ static void put_metric(struct reading *r, const char *group, const char *name, d
 	r->b->metrics++;
 }
 
-/* Puts the scores of a line, and other numbers of it. */
+/* Adds the scores and other numeric members of a line as metrics. */
 static void put_scores(struct reading *r, const char *group, const struct gt_json_value *o, int64_t step)
 {
 	static const char *const others[] = {"lr", "samples_per_s", "loss_scale"};
@@ -78,7 +78,7 @@ static void put_event(struct reading *r, const struct gt_json_value *o, const ch
 	}
 }
 
-/* Handles a complete line. A line that is no event is skipped. */
+/* Handles a complete line. A line that is not an event is skipped. */
 static enum gt_code take_line(struct reading *r, const char *line, size_t n, struct gt_err *err)
 {
 	const struct gt_json_value *o = NULL;
@@ -112,7 +112,7 @@ static enum gt_code take_lines(struct reading *r, const char *piece, size_t n, s
 }
 
 /* ---- the log -------------------------------------------------------------------------------------------------------------------- */
-/* Returns whether the log ends before the offset in the state, or has another line there than the last one that was sent. */
+/* Returns whether the log was rewritten: it ends before the offset in the state, or the last sent line is not before this offset. */
 static bool is_rewritten(int fd, const struct gt_mlflow_state *s, char *buf, struct gt_arena *a)
 {
 	const struct gt_json_value *o;
@@ -142,7 +142,7 @@ static enum gt_code read_lines(struct reading *r, int fd, struct gt_err *err)
 		if (n == PIECE_BYTES && !memchr(buf, '\n', n))
 			n = read_at(fd, buf, LINE_BYTES, before);
 		if (n == LINE_BYTES && !memchr(buf, '\n', n))
-			r->b->offset += (int64_t)n; /* no event is that long */
+			r->b->offset += (int64_t)n; /* too long for an event: skipped */
 		else
 			code = take_lines(r, buf, n, err);
 	}

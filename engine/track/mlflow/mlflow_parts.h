@@ -1,6 +1,6 @@
-/* The parts of mlflow.so: mlflow_plugin.c follows a run and decides what is sent next; mlflow_calls.c makes the calls of MLflow's REST API
- * (mlflow.org, REST API 2.0), mlflow_http.c one request; mlflow_lines.c turns lines of metrics.jsonl into metrics; mlflow_state.c keeps
- * mlflow.json; mlflow_files.c uploads files. */
+/* The parts of mlflow.so: mlflow_plugin.c follows a run and chooses the next call; mlflow_calls.c has the calls of MLflow's REST API
+ * (mlflow.org, REST API 2.0), mlflow_http.c makes one HTTP request; mlflow_lines.c converts lines of metrics.jsonl to metrics;
+ * mlflow_state.c reads and writes mlflow.json; mlflow_files.c uploads files. */
 #ifndef GT_TRACK_MLFLOW_PARTS_H
 #define GT_TRACK_MLFLOW_PARTS_H
 
@@ -25,20 +25,20 @@ void gt_mlflow_pause(struct gt_mlflow_clock *c, double s);
 /* ---- mlflow_http.c ------------------------------------------------------------------------------------------------------------- */
 enum gt_mlflow_end {
 	GT_MLFLOW_DONE,
-	GT_MLFLOW_AGAIN, /* see err: the server does not answer, or reports a failure of its own; another attempt can succeed */
-	GT_MLFLOW_NEVER  /* see err: the server has refused the request, and will do so again */
+	GT_MLFLOW_AGAIN, /* see err: the server does not answer, or has an internal error; another attempt can succeed */
+	GT_MLFLOW_NEVER  /* see err: the server has refused the request, and would refuse it again */
 };
 
 struct gt_mlflow_http;
 
 struct gt_mlflow_reply {
-	const struct gt_json_value *json; /* an object, in the arena of the request; NULL: none was asked for */
+	const struct gt_json_value *json; /* the object of the reply, in the arena of the request; NULL: the caller needs no object */
 	char error[64];                   /* error_code of MLflow, such as "RESOURCE_DOES_NOT_EXIST"; "": none */
 	long status;
 };
 
-/* Takes the credentials from the environment: MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN. No message
- * contains them. */
+/* Reads the credentials from the environment: MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN. No message
+ * contains the credentials. */
 enum gt_code gt_mlflow_http_open(const char *uri, struct gt_mlflow_clock *clock, struct gt_mlflow_http **out, struct gt_err *err);
 void gt_mlflow_http_close(struct gt_mlflow_http *h);
 /* Makes one request to <uri>/api/2.0/<path>. body: JSON; NULL: a GET request. The reply is untrusted: at most 4 MiB, strictly parsed. */
@@ -46,44 +46,44 @@ enum gt_mlflow_end gt_mlflow_call(struct gt_mlflow_http *h, const char *path, co
                                   struct gt_mlflow_reply *out, struct gt_err *err);
 /* Uploads a file by PUT. */
 enum gt_mlflow_end gt_mlflow_put(struct gt_mlflow_http *h, const char *path, int fd, uint64_t bytes, struct gt_err *err);
-/* Writes text to buf with %XX for all bytes but letters, digits, -._~ and those in `keep`. Returns buf, which is "" if it is too small. */
+/* Writes text to buf, with %XX for all bytes but letters, digits, -._~ and the bytes in `keep`. Returns buf, or "" if buf is too small. */
 const char *gt_mlflow_escape(const char *text, const char *keep, char *buf, size_t size);
 
 /* ---- mlflow_state.c ------------------------------------------------------------------------------------------------------------ */
 #define GT_MLFLOW_TEXT 512
 struct gt_mlflow_state {
-	char uri[GT_MLFLOW_TEXT], experiment[GT_MLFLOW_TEXT]; /* as in the job; a run on another server begins anew */
+	char uri[GT_MLFLOW_TEXT], experiment[GT_MLFLOW_TEXT]; /* as in the job; for another server, the whole run is sent again */
 	char experiment_id[64], run_id[64];  /* "": not known yet */
-	char artifact_uri[GT_MLFLOW_TEXT];   /* where the server keeps the files of the run */
-	char key[40];                        /* value of the tag gtrain.key, by which a run is found whose creation was not answered */
+	char artifact_uri[GT_MLFLOW_TEXT];   /* where the server stores the files of the run */
+	char key[40];                        /* value of the tag gtrain.key, which finds the run if the reply to its creation was lost */
 	bool creating;                       /* the server was asked to create the run; it may exist although run_id is not known */
 	bool described;                      /* the server has the parameters */
 	int64_t offset;                      /* bytes of metrics.jsonl that are sent */
 	double time;                         /* "time" of the last line that is sent; 0: none */
-	char status[32];                     /* how the run has ended ("ok", "signal 15"), by the lines sent so far; "": it has not */
+	char status[32];                     /* how the run has ended ("ok", "signal 15") according to the sent lines; "": not ended */
 	char told[16];                       /* status that the MLflow run has: "RUNNING", "FINISHED", "FAILED", "KILLED" */
-	char files[96];                      /* times of the files of the run directory that are uploaded; "": none */
-	char model[96];                      /* the checkpoint whose files are uploaded, and the time of its model; "": none */
+	char files[96];                      /* modification times of the uploaded files of the run directory; "": none */
+	char model[96];                      /* the uploaded checkpoint, and the modification time of its model; "": none */
 };
-/* Reads <dir>/mlflow.json. No file, or one for another server or experiment, gives a new state. GT_EDATA: the file is damaged. */
+/* Reads <dir>/mlflow.json. The state is new if the file is missing or for another server or experiment. GT_EDATA: damaged file. */
 enum gt_code gt_mlflow_state_read(const struct gt_mlflow_job *job, struct gt_mlflow_state *s, struct gt_err *err);
 enum gt_code gt_mlflow_state_write(const char *dir, const struct gt_mlflow_state *s, struct gt_err *err);
 
 /* ---- mlflow_lines.c ------------------------------------------------------------------------------------------------------------ */
 /* The next lines of a log as members of a request of log-batch. */
 struct gt_mlflow_batch {
-	int64_t offset;   /* bytes of the log after these lines; a line that is not complete is left out */
+	int64_t offset;   /* offset in the log after these lines; an incomplete line is left out */
 	int64_t lines;    /* number of events among these lines */
 	int metrics;      /* number of metrics */
 	double time;      /* as in the state, after these lines */
 	char status[32];  /* as in the state, after these lines */
-	char note[1024];  /* text of the last start line among them; "": none */
+	char note[1024];  /* text of the last event `start` among these lines; "": none */
 };
-/* Appends the array "metrics" to the open object of j. A log that was rewritten since the last call, because the run went back or lost
- * damaged lines, is read from its beginning, without the lines up to the time of the last line that was sent. */
+/* Appends the array "metrics" to the open object of j. If the log was rewritten since the last call, because the run went back or dropped
+ * damaged lines, the log is read from its beginning, and lines up to the time of the last sent line are skipped. */
 enum gt_code gt_mlflow_batch_read(const char *dir, const struct gt_mlflow_state *s, struct gt_json *j, struct gt_mlflow_batch *out,
                                   struct gt_err *err);
-/* Returns "time" of the first line of the log; NAN: there is none. */
+/* Returns the member "time" of the first line of the log; NAN: the log is empty. */
 double gt_mlflow_first_time(const char *dir);
 /* Returns the number of events of the log that are not sent. */
 int64_t gt_mlflow_lines_left(const char *dir, const struct gt_mlflow_state *s);
@@ -96,25 +96,25 @@ struct gt_mlflow {
 	struct gt_mlflow_state state;
 	struct gt_mlflow_result *result;
 	struct gt_json json; /* the body of a request */
-	bool announced;      /* gt_mlflow_describe_run is done in this session */
-	bool said_trouble;   /* the sentence about a server that does not answer was said */
-	bool said_files;     /* the sentence about files that cannot be uploaded was said */
+	bool announced;      /* gt_mlflow_describe_run was called in this session */
+	bool said_trouble;   /* the warning that the server does not answer was printed */
+	bool said_files;     /* the warning that files cannot be uploaded was printed */
 };
 /* Finds or creates the experiment and the run. */
 enum gt_mlflow_end gt_mlflow_find_run(struct gt_mlflow *m, struct gt_err *err);
-/* Sends the parameters of a new run. Of a run that exists, marks it as running, and sends parameters that have changed as tags
- * "changed.KEY", because MLflow does not change a parameter. */
+/* Sends the parameters of a new run. Marks an existing run as running, and sends its changed parameters as tags "changed.KEY", because
+ * MLflow cannot change a parameter. */
 enum gt_mlflow_end gt_mlflow_describe_run(struct gt_mlflow *m, struct gt_err *err);
-/* Sends the next lines of the log. *more: further lines exist. */
+/* Sends the next lines of the log. Sets *more to whether further lines exist. */
 enum gt_mlflow_end gt_mlflow_send_lines(struct gt_mlflow *m, bool *more, struct gt_err *err);
 enum gt_mlflow_end gt_mlflow_send_status(struct gt_mlflow *m, const char *status, struct gt_err *err);
 
 /* ---- mlflow_files.c ------------------------------------------------------------------------------------------------------------ */
-/* Returns whether files of the run can be uploaded: its artifacts are at the server, behind its proxy (mlflow-artifacts:). */
+/* Returns whether files of the run can be uploaded: the server must store artifacts through its proxy (mlflow-artifacts:). */
 bool gt_mlflow_takes_files(const struct gt_mlflow *m);
 /* Uploads config.cfg and, if it exists, report.html of the run directory. */
 enum gt_mlflow_end gt_mlflow_send_run_files(struct gt_mlflow *m, struct gt_err *err);
-/* Uploads the best checkpoint, or the latest one if none is marked as the best, without the state of the optimizer, as model/. */
+/* Uploads the best checkpoint, or the latest checkpoint if none is marked as the best, as model/, without the optimizer state. */
 enum gt_mlflow_end gt_mlflow_send_model(struct gt_mlflow *m, struct gt_err *err);
 
 #endif

@@ -4,7 +4,7 @@
  *     follow:    lines of metrics.jsonl, every EVERY_S seconds
  *     finish:    lines that are left, state, files, model       when the run has ended
  *
- * Each step can be repeated: what the server has is in mlflow.json, and a line that arrives twice is the same metric. */
+ * Each step can be repeated: mlflow.json records which data the server has, and a line that is sent twice gives the same metric. */
 #include "base/clock.h"
 #include "track/mlflow/mlflow_parts.h"
 #include <errno.h>
@@ -15,19 +15,19 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define EVERY_S 2.0     /* seconds between two looks at the log */
-#define TRIES 4         /* without a run to follow: attempts that fail in a row */
+#define EVERY_S 2.0     /* seconds between two reads of the log */
+#define TRIES 4         /* maximum failed attempts in a row if the run has already ended */
 #define RETRY_MAX_S 30.0
 
-/* Returns the state of a run in MLflow's words, by the status of its line `end`. */
+/* Returns MLflow's word for the status in the event `end` of a run. */
 static const char *status_word(const char *status)
 {
 	if (!strcmp(status, "ok") || !strcmp(status, "early stop"))
 		return "FINISHED";
-	return *status ? "KILLED" : "FAILED"; /* without a line `end`, an error has ended the run, or it was killed */
+	return *status ? "KILLED" : "FAILED"; /* without an event `end`, the run was killed or has failed */
 }
 
-/* Calls a function that uploads files, if the config wants it and the server takes them. Files that it refuses do not stop the rest. */
+/* Calls a function that uploads files, if the config and the server allow it. If the server refuses files, other data is still sent. */
 static enum gt_mlflow_end upload_files(struct gt_mlflow *m, enum gt_mlflow_end (*send)(struct gt_mlflow *m, struct gt_err *err),
                                        struct gt_err *err)
 {
@@ -55,7 +55,7 @@ static enum gt_mlflow_end connect_run(struct gt_mlflow *m, struct gt_err *err)
 	return end;
 }
 
-/* The last steps. The model is large and comes last; a run that can still be resumed keeps it for its end. */
+/* Sends the status, the files and the model, which is large: it is sent last, and not if a followed run can still be resumed. */
 static enum gt_mlflow_end finish_run(struct gt_mlflow *m, struct gt_err *err)
 {
 	const char *word = status_word(m->state.status);
@@ -70,10 +70,10 @@ static enum gt_mlflow_end finish_run(struct gt_mlflow *m, struct gt_err *err)
 	return end;
 }
 
-/* Sends all that there is. *last: the run has ended, and this was all. */
+/* Sends all new data. Sets *last to whether the run has ended and everything was sent. */
 static enum gt_mlflow_end send_all(struct gt_mlflow *m, bool *last, struct gt_err *err)
 {
-	bool ended = gt_mlflow_ended(&m->clock), more = true; /* read before the log, so that the last lines are not missed */
+	bool ended = gt_mlflow_ended(&m->clock), more = true; /* checked before the log is read, so that the last lines are not missed */
 	enum gt_mlflow_end end = m->announced ? GT_MLFLOW_DONE : connect_run(m, err);
 	while (end == GT_MLFLOW_DONE && more)
 		end = gt_mlflow_send_lines(m, &more, err);
@@ -85,7 +85,7 @@ static enum gt_mlflow_end send_all(struct gt_mlflow *m, bool *last, struct gt_er
 	return end;
 }
 
-/* Says why a run that still trains is not sent, once. */
+/* Prints, once, why the data of a training run is not sent. */
 static void say_trouble(struct gt_mlflow *m, enum gt_mlflow_end end, const struct gt_err *err)
 {
 	char text[sizeof err->msg + 100];
@@ -98,8 +98,8 @@ static void say_trouble(struct gt_mlflow *m, enum gt_mlflow_end end, const struc
 		m->job->say(m->job->user, text);
 }
 
-/* Sends until the run has ended and everything is sent, the time is over, or the server refuses. If it refuses while the run trains, waits
- * for the end of the run, so that the error counts all events that are not sent. */
+/* Sends until the run has ended and everything is sent, the time is over, or the server refuses the data. If it refuses while the run
+ * trains, waits for the end of the run, so that the error counts all events that are not sent. */
 static enum gt_code follow_run(struct gt_mlflow *m, struct gt_err *err)
 {
 	bool last = false;
@@ -120,7 +120,8 @@ static enum gt_code follow_run(struct gt_mlflow *m, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Locks the run directory itself, so that no lock file remains. A sender that follows a run waits for the one of the session before. */
+/* Locks the run directory itself, so that no lock file remains. A sender that follows a run waits for the sender of the previous
+ * session. */
 static enum gt_code lock_run(struct gt_mlflow *m, int *fd, struct gt_err *err)
 {
 	*fd = open(m->job->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -8,7 +8,7 @@
 #define NAME "mlflow.json"
 #define FILE_BYTES ((size_t)64 << 10)
 
-/* The members that are texts. */
+/* The members that are strings. */
 #define TEXTS(X) X(uri) X(experiment) X(experiment_id) X(run_id) X(artifact_uri) X(key) X(status) X(told) X(files) X(model)
 
 /* Copies member `name` to buf. Returns false if it is missing or too long. */
@@ -18,7 +18,7 @@ static bool take_text(const struct gt_json_value *o, const char *name, char *buf
 	return text && (size_t)snprintf(buf, size, "%s", text) < size;
 }
 
-/* Returns the name of a member that is wrong; NULL: none is. */
+/* Returns the name of the first wrong member; NULL: all members are correct. */
 static const char *take_members(const struct gt_json_value *o, struct gt_mlflow_state *s)
 {
 #define X(member)                                                   \

@@ -141,7 +141,7 @@ enum gt_code gt_ref_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	if (forward && !batch && !running)
 		return gt_opcall_refuse(call, err, "evaluation needs the running statistics");
 	if (forward && attr->train && gt_tdesc_count(x) == x->dim[1])
-		return gt_opcall_refuse(call, err, "batch statistics need more than one value per channel");
+		return gt_opcall_refuse(call, err, "batch statistics need at least two values per channel");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	k->head.launch = back ? launch_backward : again ? launch_recompute : stats ? launch_stats : launch_forward;

@@ -130,7 +130,7 @@ enum gt_code gt_ref_rnn(struct gt_dev *dev, const struct gt_opcall *call, struct
 	if (!gt_tdesc_plain(w))
 		return gt_opcall_refuse(call, err, "the f64 reference supports plain weights only");
 	if (w->dim[0] != w->dim[1] * (lstm ? 4 : 3))
-		return gt_opcall_refuse(call, err, "the weights do not have the rows of all gates");
+		return gt_opcall_refuse(call, err, "the weights must have rows for all gates");
 	if (!(k = calloc(1, sizeof *k)))
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	k->head.launch = launch_rnn;

@@ -41,8 +41,8 @@ endif
 COMM_SRC   := kernels/comm_call.c kernels/comm_reduce.c# only for the plugins that communicate on host memory: cpu.so, ref.so, gloo.so
 BASE_SRC   := $(filter-out $(COMM_SRC),$(wildcard engine/base/*.c kernels/*.c))
 ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/store/*.c engine/launch/*.c engine/exec/*.c \
-              engine/team/*.c engine/session/*.c engine/score/*.c engine/train/*.c engine/report/*.c engine/use/*.c engine/setup/*.c \
-              engine/view/*.c engine/export/*.c engine/track/*.c engine/sweep/*.c engine/page/*.c)
+              engine/against/*.c engine/team/*.c engine/session/*.c engine/score/*.c engine/train/*.c engine/report/*.c \
+              engine/use/*.c engine/setup/*.c engine/view/*.c engine/export/*.c engine/track/*.c engine/sweep/*.c engine/page/*.c)
 DATA_SRC   := $(wildcard datasets/*.c datasets/image/*.c datasets/table/*.c datasets/text/*.c)
 CLI_SRC    := $(wildcard cli/*.c)
 NULL_SRC   := $(wildcard kernels/null/*.c)

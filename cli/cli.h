@@ -57,7 +57,7 @@ struct gt_args {
  * lines of ranks. A command with such options has this struct as the member `job` of its own options struct. */
 struct gt_job_args {
 	struct gt_strlist sets;
-	const char *device, *init, *mode, *out;
+	const char *device, *init, *mode, *out, *against;
 	bool dry_run, smoke;
 	double time_limit; /* seconds; 0: none */
 	const char *master_addr, *token_file;

@@ -17,6 +17,8 @@ static const struct gt_option options[] = {
 	{"new", 0, GT_OPTION_FLAG, OFFSET(fresh), .help = "if the directory of the run exists, use a new name: DIR-2, DIR-3, ..."},
 	{"smoke", 0, GT_OPTION_FLAG, OFFSET(job.smoke),
 	 .help = "test the config: run a few steps, an evaluation, a checkpoint, and a resume that must give bit-identical results"},
+	{"against", 0, GT_OPTION_STRING, OFFSET(job.against), "DEVICE", GT_COMPLETE_CHOICE, "cpu|cpu:fp32|cpu:bf16",
+	 .help = "with --smoke: also train on the CPU, and compare the runs and each operation; cpu:PRECISION sets the CPU's precision"},
 	GT_OPT_DEVICE(struct run_args),
 	GT_OPT_INIT(struct run_args),
 	GT_OPT_TIME_LIMIT(struct run_args),
@@ -68,6 +70,8 @@ static enum gt_code run_run(struct gt_cli *cli, struct gt_err *err)
 	gt_progress_init(&progress, cli, job);
 	if (job->dry_run && job->smoke)
 		return gt_fail(err, GT_EUSAGE, "--smoke and --dry-run cannot be combined, because a smoke test trains");
+	if (job->against && !job->smoke && !cli->link)
+		return gt_fail(err, GT_EUSAGE, "--against: expected --smoke beside it, because the operations of a smoke test are compared");
 	GT_TRY(gt_cli_conf(cli, job, &conf, err));
 	enum gt_code code = a->fresh ? choose_new_dir(cli, conf, err) : GT_OK;
 	if (code != GT_OK) {
@@ -80,6 +84,7 @@ static enum gt_code run_run(struct gt_cli *cli, struct gt_err *err)
 		struct gt_run_opts o = {
 			.out = job->out,
 			.device = job->device,
+			.against = job->against,
 			.init = job->init,
 			.time_limit_s = job->time_limit,
 			.observe = gt_progress_observe,

@@ -1,4 +1,5 @@
 /* `gtrain run --smoke`: prints a line, or a JSON object, for each phase on stdout. */
+#include "against_view.h"
 #include "base/clock.h"
 #include "commands.h"
 #include "gtrain.h"
@@ -45,6 +46,12 @@ static void phase_text(const struct gt_smoke *s, char *buf, size_t size)
 		snprintf(buf, size, "steps %" PRId64 " and %" PRId64 ", %s each", s->saved, s->steps, gt_units_bytes(a, s->bytes));
 	else if (!strcmp(s->phase, "resume"))
 		snprintf(buf, size, "from step %" PRId64 " to %" PRId64, s->saved, s->steps);
+	else if (!strcmp(s->phase, "cpu"))
+		snprintf(buf, size, "steps 1 to %" PRId64 " on the CPU", s->steps);
+	else if (!strcmp(s->phase, "runs"))
+		gt_against_runs_text(s->runs, buf, size);
+	else if (!strcmp(s->phase, "operations"))
+		gt_against_operations_text(s->operations, buf, size);
 	else
 		snprintf(buf, size, "equal: model %.16s%s%.16s", s->model, s->optimizer ? "  optimizer " : "", s->optimizer ? s->optimizer : "");
 }
@@ -65,6 +72,10 @@ static void text_line(struct view *v, const struct gt_smoke *s)
 		if (s->weights)
 			gt_out(v->cli, "%-10s %8s  %s\n", "weights", "", gt_cli_printable(s->weights, clean, sizeof clean));
 	}
+	if (!strcmp(s->phase, "runs"))
+		gt_against_print_runs(v->cli, s->runs);
+	if (!strcmp(s->phase, "operations"))
+		gt_against_print_operations(v->cli, s->operations);
 	fflush(stdout);
 }
 
@@ -81,6 +92,10 @@ static void phase_json(struct gt_json *j, const struct gt_smoke *s)
 		gt_json_add(j, GT_STR("split", s->split), GT_NUM("loss", s->loss, 9), GT_NUM("acc", s->acc, 9));
 	} else if (!strcmp(s->phase, "checkpoint")) {
 		gt_json_uint(j, "bytes", s->bytes);
+	} else if (!strcmp(s->phase, "runs")) {
+		gt_against_write_runs(j, s->runs);
+	} else if (!strcmp(s->phase, "operations")) {
+		gt_against_write_operations(j, s->operations);
 	} else if (!strcmp(s->phase, "compare")) {
 		gt_json_add(j, GT_STR("model", s->model), GT_STR("optimizer", s->optimizer));
 	}
@@ -137,7 +152,8 @@ enum gt_code gt_cli_smoke(struct gt_cli *cli, const struct gt_job_args *job, str
 {
 	struct view v = {.cli = cli, .start = gt_clock()};
 	struct gt_run_opts o = {
-	    .out = job->out, .device = job->device, .init = job->init, .time_limit_s = job->time_limit, .say = print_note, .user = &v};
+	    .out = job->out, .device = job->device, .init = job->init, .against = job->against, .time_limit_s = job->time_limit,
+	    .say = print_note, .user = &v};
 	GT_TRY(gt_cli_ranks(cli, job, &o, err));
 	return report_end(&v, gt_smoke(conf, &o, on_phase, err), err);
 }

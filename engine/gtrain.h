@@ -145,6 +145,8 @@ struct gt_rank_link;
 struct gt_run_opts {
 	const char *out;       /* run directory, instead of the config's checkpoint.dir; NULL: the config decides */
 	const char *device;    /* device, instead of the config's key `device`; NULL: the config decides */
+	const char *against;   /* gt_smoke: "cpu" or "cpu:PRECISION": compare with a run on the CPU, and each operation with the CPU's. gt_run,
+	                          in a rank of a smoke test: write the comparison to operations-RANK.jsonl. NULL: do not compare */
 	const char *init;      /* safetensors file with the initial weights; NULL: none */
 	bool dry;              /* make all checks that a run makes before its first step, then end; create or change no file */
 	const char *predictions; /* gt_eval: rank 0 writes the prediction and the loss of each sample to this CSV file; NULL: no file */
@@ -183,9 +185,12 @@ enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_er
 enum gt_code gt_resume(const char *path, const char *from, const char *const *sets, int nsets, const struct gt_run_opts *o,
                        struct gt_err *err);
 
+struct gt_against_runs;
+struct gt_against_operations;
 /* Results of a smoke test so far. A comment in quotes names the phase that sets a field. Strings are valid until gt_smoke returns. */
 struct gt_smoke {
-	const char *phase;       /* the phase that has ended: "plan", "train", "evaluate", "checkpoint", "resume", "compare" */
+	const char *phase;       /* the phase that has ended: "plan", "train", "evaluate", "checkpoint", "resume", "compare"; with
+	                            gt_run_opts.against also "cpu", "runs", "operations" */
 	double seconds;          /* duration of this phase */
 	const char *name, *mode, *precision; /* name, parallel.mode and precision of the config */
 	int ranks, config_ranks; /* number of ranks in the test, and in the config; config_ranks 0: the config says "auto" */
@@ -201,13 +206,15 @@ struct gt_smoke {
 	char split[16];          /* "evaluate": the last split that was evaluated */
 	double loss, acc;        /* "evaluate": its scores */
 	uint64_t bytes;          /* "checkpoint": size of one checkpoint */
+	const struct gt_against_runs *runs;             /* "runs": the run on the device and the run on the CPU (gtrain_against.h) */
+	const struct gt_against_operations *operations; /* "operations": each operation on both */
 	const char *model, *optimizer; /* "compare": digests of model and optimizer files, equal in both runs; optimizer NULL: no such file */
 };
 /* The smoke test runs gt_run and gt_resume in separate processes: a few steps, an evaluation, checkpoints; then a resume from the earlier
  * checkpoint, which must end with the same bits. report/smoke_plan.h describes how the config is reduced. It uses these fields of o: out
  * (kept; NULL: a temporary directory, which is removed), device, init, nproc, say, user, and run_argv and resume_argv, which must make a
  * rank write its events as JSON and nothing else. tell: called after each phase, with o->user. GT_EFAIL: the resumed run ended with
- * different bits; otherwise the code of the phase that failed. */
+ * different bits; GT_EDIFFERS: with against, the device and the CPU differ; otherwise the code of the phase that failed. */
 enum gt_code gt_smoke(struct gt_conf *c, const struct gt_run_opts *o, void (*tell)(void *user, const struct gt_smoke *s),
                       struct gt_err *err);
 

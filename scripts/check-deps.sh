@@ -20,8 +20,9 @@ engine/plan:base kernels ir conf plan
 engine/store:base kernels datasets image table text store
 engine/launch:base launch
 engine/exec:base kernels datasets image table text conf plan launch exec
+engine/against:base kernels exec against
 engine/team:base kernels launch exec team
-engine/session:base kernels datasets image table text ir conf plan store exec team session
+engine/session:base kernels datasets image table text ir conf plan store exec against team session
 engine/score:base kernels ir conf plan store exec team session score gtrain
 engine/track:base conf launch track gtrain
 engine/track/mlflow:base track
@@ -38,8 +39,8 @@ cli:base gtrain cli
 '
 room_of() { # the room an include names
 	case $1 in
-	base/* | ir/* | conf/* | plan/* | store/* | launch/* | exec/* | team/* | session/* | score/* | train/* | report/* | use/* | \
-	setup/* | view/* | export/* | track/* | sweep/* | page/*)
+	base/* | ir/* | conf/* | plan/* | store/* | launch/* | exec/* | against/* | team/* | session/* | score/* | train/* | report/* | \
+	use/* | setup/* | view/* | export/* | track/* | sweep/* | page/*)
 		echo "${1%%/*}" ;;
 	image/* | table/* | text/* | cpu/* | cuda/* | gloo/* | null/*) echo "${1%%/*}" ;;
 	gtrain.h | gtrain_*.h) echo gtrain ;;

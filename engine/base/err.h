@@ -14,6 +14,7 @@
 	X(GT_OK, 0, "ok")                                                \
 	X(GT_EFAIL, 1, "failed")                                         \
 	X(GT_EDIVERGED, 3, "diverged: NaN or infinity")                  \
+	X(GT_EDIFFERS, 4, "results differ from the CPU's")               \
 	X(GT_EUSAGE, 64, "wrong usage")                                  \
 	X(GT_EDATA, 65, "bad data or checkpoint")                        \
 	X(GT_ENOINPUT, 66, "missing input")                              \

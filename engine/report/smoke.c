@@ -1,6 +1,7 @@
 /* gt_smoke: runs and resumes the program in separate processes and compares the results. The directory:
  *   DIR/run/             directory of the run; at the end, of the resumed run
  *   DIR/uninterrupted/   last checkpoint of the first run, moved out of DIR/run before resuming
+ *   DIR/cpu/, DIR/operations/   with --against: the run on the CPU, and the run whose operations are compared (smoke_against.c)
  *   DIR/made-up/         generated rows or texts, if the data of the config is missing */
 #include "base/arena.h"
 #include "base/clock.h"
@@ -9,7 +10,7 @@
 #include "launch/launcher_parts.h"
 #include "launch/signals.h"
 #include "plan/strategy.h"
-#include "report/smoke_plan.h"
+#include "report/smoke_parts.h"
 #include "store/ckpt_scan.h"
 #include "train/run_ranks.h"
 #include <errno.h>
@@ -19,22 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct smoke {
-	struct gt_conf *conf;
-	const struct gt_run_opts *opts;
-	void (*tell)(void *user, const struct gt_smoke *s);
-	struct gt_arena *arena;
-	struct gt_smoke_plan plan;
-	struct gt_smoke shown;
-	const char *dir, *run, *whole, *made; /* DIR, DIR/run, DIR/uninterrupted, DIR/made-up */
-	size_t existed;                /* length of the part of the path dir that existed before; only with --out */
-	double heard;                  /* time of the last event */
-	double train_s, eval_s, save_s;
-	int64_t step;                  /* optimizer step that the last event reported */
-	bool no_memory;                /* memory ran out when an event was parsed */
-};
-
-static void report_phase(struct smoke *s, const char *phase, double seconds)
+void gt_smoke_report_phase(struct gt_smoke_test *s, const char *phase, double seconds)
 {
 	s->shown.phase = phase;
 	s->shown.seconds = seconds;
@@ -43,12 +29,27 @@ static void report_phase(struct smoke *s, const char *phase, double seconds)
 }
 
 /* ---- what a run writes: its events, one JSON object a line -------------------------------------------------------------------------- */
-static void on_event(struct smoke *s, const struct gt_json_value *e)
+static void keep_event(const struct gt_smoke_test *s, struct gt_smoke_curve *c, const char *what, const struct gt_json_value *e)
+{
+	if (!strcmp(what, "train") && s->step >= 1 && s->step <= GT_SMOKE_STEPS)
+		c->loss[s->step] = gt_json_num(e, "loss");
+	if (strcmp(what, "eval") != 0 || c->nevals == GT_AGAINST_EVALS)
+		return;
+	snprintf(c->eval[c->nevals].split, sizeof c->eval[0].split, "%s", gt_json_str(e, "split"));
+	c->eval[c->nevals].loss = gt_json_num(e, "loss");
+	c->eval[c->nevals++].acc = gt_json_num(e, "acc");
+}
+
+static void on_event(struct gt_smoke_test *s, const struct gt_json_value *e)
 {
 	const char *what = gt_json_str(e, "event");
 	double now = gt_clock(), took = now - s->heard, step = gt_json_num(e, "step");
 	s->heard = now;
 	s->step = isnan(step) ? s->step : (int64_t)step;
+	if (s->curve)
+		keep_event(s, s->curve, what, e);
+	if (s->silent)
+		return;
 	if (!strcmp(what, "start") && !s->shown.start) {
 		s->train_s += took;
 		s->shown.start = gt_arena_strdup(s->arena, gt_json_str(e, "text"));
@@ -72,7 +73,7 @@ static void on_event(struct smoke *s, const struct gt_json_value *e)
 static void handle_rank_line(void *user, const char *line)
 {
 	static const char first[] = "[rank 0] ";
-	struct smoke *s = user;
+	struct gt_smoke_test *s = user;
 	const struct gt_json_value *e;
 	bool rank0 = !strncmp(line, first, strlen(first));
 	if (rank0 && line[strlen(first)] == '{' &&
@@ -85,9 +86,8 @@ static void handle_rank_line(void *user, const char *line)
 
 /* ---- phases --------------------------------------------------------------------------------------------------------------------- */
 
-/* Starts the ranks of the plan with the arguments `base`, `more` and "-- operand". */
-static enum gt_code start_ranks(struct smoke *s, char *const *base, const char *const *more, int nmore, const char *operand,
-                                struct gt_err *err)
+enum gt_code gt_smoke_start_ranks(struct gt_smoke_test *s, char *const *base, const char *const *more, int nmore, const char *operand,
+                                  struct gt_err *err)
 {
 	static const char only[] = "rank 0: ";
 	struct gt_run_opts o = *s->opts;
@@ -121,18 +121,16 @@ static enum gt_code start_ranks(struct smoke *s, char *const *base, const char *
 	return sig ? gt_fail(err, (enum gt_code)(128 + sig), "ended by signal %d (%s)", sig, strsignal(sig)) : GT_OK;
 }
 
-static enum gt_code make_options(struct smoke *s, bool out, const char ***more, int *n, struct gt_err *err)
+enum gt_code gt_smoke_set_options(struct gt_smoke_test *s, int extra, const char ***more, int *n, struct gt_err *err)
 {
 	*n = 0;
-	GT_NEW(*more, s->arena, s->plan.nsets + 1, err);
+	GT_NEW(*more, s->arena, s->plan.nsets + extra, err);
 	for (int i = 0; i < s->plan.nsets; i++)
 		GT_NEW_STR((*more)[(*n)++], gt_arena_printf(s->arena, "--set=%s", s->plan.sets[i]), err);
-	if (out)
-		GT_NEW_STR((*more)[(*n)++], gt_arena_printf(s->arena, "--out=%s", s->run), err);
 	return GT_OK;
 }
 
-static enum gt_code open_last_checkpoint(const char *path, const char *which, struct gt_ckpt **out, struct gt_err *err)
+enum gt_code gt_smoke_open_last(const char *path, const char *which, struct gt_ckpt **out, struct gt_err *err)
 {
 	GT_TRY(gt_ckpt_open(path, which, true, NULL, NULL, out, err));
 	if (gt_ckpt_meta(*out)->step == GT_SMOKE_STEPS)
@@ -152,37 +150,40 @@ static uint64_t checkpoint_bytes(const struct gt_ckpt_manifest *m)
 }
 
 /* Executes the first run and moves its last checkpoint out of the run directory, as if the run had crashed before this commit. */
-static enum gt_code run_reference(struct smoke *s, struct gt_err *err)
+static enum gt_code run_reference(struct gt_smoke_test *s, struct gt_err *err)
 {
 	const char **more;
 	struct gt_ckpt *c;
 	struct gt_ckpt_manifest m;
 	int n;
 	char from[GT_PATH_SIZE], name[GT_CKPT_NAME];
-	GT_TRY(make_options(s, true, &more, &n, err));
-	GT_TRY(start_ranks(s, s->opts->run_argv, more, n, s->conf->path, err));
-	GT_TRY(open_last_checkpoint(s->run, "latest", &c, err));
+	GT_TRY(gt_smoke_set_options(s, 1, &more, &n, err));
+	GT_NEW_STR(more[n++], gt_arena_printf(s->arena, "--out=%s", s->run), err);
+	s->curve = &s->device;
+	GT_TRY(gt_smoke_start_ranks(s, s->opts->run_argv, more, n, s->conf->path, err));
+	GT_TRY(gt_smoke_open_last(s->run, "latest", &c, err));
 	gt_ckpt_close(c);
 	gt_ckpt_name_print(name, GT_SMOKE_STEPS);
 	GT_TRY(gt_path_join(from, s->run, name, err));
 	GT_TRY(gt_ckpt_manifest_read(from, s->arena, &m, err));
 	GT_TRY(gt_file_rename(from, s->whole, err));
 	s->shown.bytes = checkpoint_bytes(&m);
-	report_phase(s, "train", s->train_s);
-	report_phase(s, "evaluate", s->eval_s);
-	report_phase(s, "checkpoint", s->save_s);
+	gt_smoke_report_phase(s, "train", s->train_s);
+	gt_smoke_report_phase(s, "evaluate", s->eval_s);
+	gt_smoke_report_phase(s, "checkpoint", s->save_s);
 	return GT_OK;
 }
 
-static enum gt_code run_resumed(struct smoke *s, struct gt_err *err)
+static enum gt_code run_resumed(struct gt_smoke_test *s, struct gt_err *err)
 {
 	double began = gt_clock();
 	const char **more;
 	int n;
 	s->step = -1;
-	GT_TRY(make_options(s, false, &more, &n, err));
-	GT_TRY(start_ranks(s, s->opts->resume_argv, more, n, s->run, err));
-	report_phase(s, "resume", gt_clock_since(began));
+	s->curve = NULL;
+	GT_TRY(gt_smoke_set_options(s, 1, &more, &n, err));
+	GT_TRY(gt_smoke_start_ranks(s, s->opts->resume_argv, more, n, s->run, err));
+	gt_smoke_report_phase(s, "resume", gt_clock_since(began));
 	return GT_OK;
 }
 
@@ -239,7 +240,7 @@ static enum gt_code compare_state(const struct gt_ckpt_meta *a, const struct gt_
 	return GT_OK;
 }
 
-static enum gt_code compare_checkpoints(struct smoke *s, const struct gt_ckpt *a, const struct gt_ckpt *b, struct gt_err *err)
+static enum gt_code compare_checkpoints(struct gt_smoke_test *s, const struct gt_ckpt *a, const struct gt_ckpt *b, struct gt_err *err)
 {
 	struct gt_ckpt_manifest m[2];
 	GT_TRY(gt_ckpt_manifest_read(gt_ckpt_path(a), s->arena, &m[0], err));
@@ -258,24 +259,24 @@ static enum gt_code compare_checkpoints(struct smoke *s, const struct gt_ckpt *a
 	return compare_state(gt_ckpt_meta(a), gt_ckpt_meta(b), err);
 }
 
-static enum gt_code compare_runs(struct smoke *s, struct gt_err *err)
+static enum gt_code compare_runs(struct gt_smoke_test *s, struct gt_err *err)
 {
 	struct gt_ckpt *a, *b;
 	double began = gt_clock();
-	GT_TRY(open_last_checkpoint(s->whole, NULL, &a, err));
-	enum gt_code code = open_last_checkpoint(s->run, "latest", &b, err);
+	GT_TRY(gt_smoke_open_last(s->whole, NULL, &a, err));
+	enum gt_code code = gt_smoke_open_last(s->run, "latest", &b, err);
 	if (code == GT_OK) {
 		code = compare_checkpoints(s, a, b, err);
 		gt_ckpt_close(b);
 	}
 	gt_ckpt_close(a);
 	if (code == GT_OK)
-		report_phase(s, "compare", gt_clock_since(began));
+		gt_smoke_report_phase(s, "compare", gt_clock_since(began));
 	return code;
 }
 
 /* ---- the directory -------------------------------------------------------------------------------------------------------------- */
-static enum gt_code make_directories(struct smoke *s, struct gt_err *err)
+static enum gt_code make_directories(struct gt_smoke_test *s, struct gt_err *err)
 {
 	const char *base = getenv("TMPDIR");
 	struct stat st;
@@ -301,7 +302,7 @@ static enum gt_code make_directories(struct smoke *s, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code run_phases(struct smoke *s, struct gt_err *err)
+static enum gt_code run_phases(struct gt_smoke_test *s, struct gt_err *err)
 {
 	double began = gt_clock();
 	GT_TRY(gt_smoke_check(s->opts, err));
@@ -310,16 +311,18 @@ static enum gt_code run_phases(struct smoke *s, struct gt_err *err)
 	if (code != GT_OK)
 		gt_tree_remove(s->made, NULL);
 	GT_TRY(code);
-	report_phase(s, "plan", gt_clock_since(began));
+	gt_smoke_report_phase(s, "plan", gt_clock_since(began));
 	GT_TRY(run_reference(s, err));
 	GT_TRY(run_resumed(s, err));
-	return compare_runs(s, err);
+	GT_TRY(compare_runs(s, err));
+	return s->opts->against ? gt_smoke_against(s, err) : GT_OK;
 }
 
 enum gt_code gt_smoke(struct gt_conf *c, const struct gt_run_opts *o, void (*observe)(void *user, const struct gt_smoke *s),
                       struct gt_err *err)
 {
-	struct smoke s = {.conf = c, .opts = o, .tell = observe, .shown = {.first_loss = NAN, .last_loss = NAN, .loss = NAN, .acc = NAN}};
+	struct gt_smoke_test s = {.conf = c, .opts = o, .tell = observe};
+	s.shown.first_loss = s.shown.last_loss = s.shown.loss = s.shown.acc = NAN;
 	struct gt_err gone = {0};
 	GT_TRY(gt_arena_open(&s.arena, err));
 	gt_signals_install();

@@ -8,6 +8,7 @@
 #include "known.h"
 #include "launch/launcher_parts.h"
 #include "plan/strategy.h"
+#include "session/session.h"
 #include "session/session_data.h"
 #include "stand_in.h"
 #include "team/team.h"
@@ -24,7 +25,7 @@
 
 static bool is_on_cpu(const struct gt_conf *c, const struct gt_run_opts *o)
 {
-	return gt_device_choice(o->device ? o->device : c->device) < 1;
+	return o->against || gt_device_choice(o->device ? o->device : c->device) < 1; /* with against, the steps run on the CPU too */
 }
 
 /* Returns the number of ranks that parallel.cuts requires; it names the layers at which the stages of a pipeline begin. */
@@ -303,6 +304,9 @@ static enum gt_code fill_plan(const struct gt_conf *c, const struct gt_run_opts 
 enum gt_code gt_smoke_check(const struct gt_run_opts *o, struct gt_err *err)
 {
 	struct gt_world w;
+	int precision;
+	if (o->against)
+		GT_TRY(gt_against_precision(o->against, &precision, err));
 	if (o->nnodes > 1)
 		return gt_fail(err, GT_EUSAGE, "--smoke and --nnodes %d cannot be combined, because a smoke test runs on one host", o->nnodes);
 	if (o->max_restarts)

@@ -70,6 +70,9 @@ struct gt_session_spec {
 	void *user;              /* first argument of sized */
 	const struct gt_ckpt *ckpt; /* the checkpoint whose state the session will load; not owned. NULL: no checkpoint */
 	const char *measure;     /* with eval[GT_TEST]: file or folder whose samples are all evaluated instead of the split test; NULL: none */
+	/* "cpu" or "cpu:PRECISION": compare each call with the CPU's, which computes in this precision (against/against.h).
+	 * GT_AGAINST_ROUNDING and a seed: move each result by a rounding instead. NULL: neither */
+	const char *against;
 	bool samples_only;       /* the session only delivers samples: it makes no plans. See gt_session_loader_open */
 	bool dry;                /* the session only plans: checks that the data exists but does not read it, allocates no device memory */
 };
@@ -226,6 +229,14 @@ enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum
 
 /* Returns whether the device computes in f32 because it lacks arithmetic in the config's precision (gt_devinfo.native). */
 bool gt_computes_in_f32(const struct gt_conf *c, const struct gt_devinfo *info);
+
+#define GT_AGAINST_ROUNDING "rounding"
+/* Reads the argument of --against: sets *out to the precision of the CPU (enum gt_precision), or to -1 for that of the config. */
+enum gt_code gt_against_precision(const char *word, int *out, struct gt_err *err);
+/* Writes the comparison of a session with gt_session_spec.against to DIR/operations-RANK.jsonl (against/findings.h). */
+enum gt_code gt_session_write_comparison(const struct gt_session *s, const char *dir, struct gt_err *err);
+/* Makes s->device compare each call with the CPU's. word: the argument of --against. opts: options of s->device. */
+enum gt_code gt_session_wrap_device(struct gt_session *s, const char *word, const struct gt_dev_opts *opts, struct gt_err *err);
 
 /* Returns the plan for a key; the first call for a key makes it. The session owns it. */
 enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan **out, struct gt_err *err);

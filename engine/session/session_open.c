@@ -36,6 +36,8 @@ static enum gt_code open_device(struct gt_session *s, const struct gt_session_sp
 	                           .autotune = c->autotune,
 	                           .tf32 = c->precision == GT_PREC_TF32};
 	GT_TRY(gt_device_for(c, spec->paper ? "null" : word, &opts, &s->device, err));
+	if (spec->against)
+		GT_TRY(gt_session_wrap_device(s, spec->against, &opts, err));
 	s->queues = !s->device.be->host_memory && s->device.be->host_alloc;
 	bool cuda = spec->paper ? !strncmp(word, "cuda", 4) : !strcmp(word, "null:cuda");
 	s->family = cuda ? "cuda" : !spec->paper ? s->device.be->name : !strcmp(word, "cpu") ? "cpu" : "null";

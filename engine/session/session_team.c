@@ -1,4 +1,5 @@
 #include "session/session_team.h"
+#include "against/against.h"
 #include "base/memstream.h"
 #include "team/comm_staged.h"
 #include <stdio.h>
@@ -106,7 +107,7 @@ static enum gt_code join_gpus(struct gt_session *s, struct gt_err *err)
 	                            .world = s->at.world,
 	                            .timeout_s = GT_PATIENCE * s->conf->parallel.timeout, /* ranks arrive at different times (cuDNN trials) */
 	                            .boot = &boot,
-	                            .dev = s->device.dev,
+	                            .dev = gt_against_inner(&s->device),
 	                            .host = s->team->comm};
 	GT_TRY(api->open(&spec, &s->comm.device_world, err));
 	api->set_timeout(s->comm.device_world, s->conf->parallel.timeout);
@@ -180,6 +181,8 @@ enum gt_code gt_session_barrier(struct gt_session *s, struct gt_err *err)
 bool gt_session_shares_memory(const struct gt_session_spec *spec, const struct gt_conf *c, const struct gt_backend *be)
 {
 	const char *device = spec->device && strcmp(spec->device, "null") ? spec->device : c->device;
+	if (spec->against) /* a launch writes whole tensors, also the parts that other ranks are changing */
+		return false;
 	if (spec->team && spec->team->comm)
 		return be->host_memory && spec->team->comm->api->common;
 	return strncmp(device, "cuda", 4) != 0; /* the device of a dry session may not be open; its ranks are then assumed to be on one host */

@@ -187,6 +187,7 @@ static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct
 	struct notes say = {0};
 	struct gt_session_spec spec = session_spec(c);
 	spec.device = gt_rank_device(o->device ? o->device : c->device, w, device, sizeof device);
+	spec.against = o->against;
 	spec.team = t->team;
 	spec.data = j->data;
 	spec.ckpt = from;
@@ -296,7 +297,10 @@ static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_e
 	struct gt_trainer t = {.opts = &o, .team = team};
 	struct gt_err own = {0};
 	err = err ? err : &own;
-	enum gt_code code = train_rank(j, &t, err);
+	enum gt_code code = train_rank(j, &t, err), compared = GT_OK;
+	if (o.against && t.s) /* also after an error, because the calls before it were compared */
+		compared = gt_session_write_comparison(t.s, j->dir, code == GT_OK ? err : NULL);
+	code = code == GT_OK ? compared : code;
 	if (code != GT_OK)
 		gt_run_end_failed(&t, code, err->msg);
 	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than the launcher allows. If

@@ -53,6 +53,7 @@ train = { epochs = 4; optimizer = { type = "sgd"; lr = 0.01; momentum = 0.9; }; 
 checkpoint = { best = { metric = "valid/acc"; }; };
 CFG
 write devices 1
+"$gtrain" run net.cfg --smoke --against cpu --json >smoke.1.json 2>err || fail json_keys_smoke "ended with $?: $(tail -n 1 err)"
 write help 1 lstm
 write help 2 train.optimizer
 write help 3 optimizers

@@ -5,26 +5,24 @@
  * Run by check.sh on a GPU, and from build/cudasim on the host's CUDA runtime. */
 #include "ops/harness_case.h"
 #include "test.h"
+#include "tolerance.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct precision {
-	const char *name;
+	enum gt_tolerance_id id;
 	enum gt_dtype type;
 	bool tf32;
-	double rtol, unit; /* unit: of one rounding, relative */
 	double error, share;
 	char error_at[160], share_at[160];
 	int cases;
 };
 
-/* rtol: torch.testing.assert_close's, fp16's and bf16's for 16 bits. unit: half a step of the type; of tf32, whose operands are rounded to
- * 10 bits, both of a product: 2^-10. */
-static struct precision precisions[] = {{.name = "f32", .type = GT_F32, .rtol = 1.3e-6, .unit = 0x1p-24},
-                                        {.name = "tf32", .type = GT_F32, .tf32 = true, .rtol = 1e-3, .unit = 0x1p-10},
-                                        {.name = "bf16", .type = GT_BF16, .rtol = 1.6e-2, .unit = 0x1p-8},
-                                        {.name = "f16", .type = GT_F16, .rtol = 2e-3, .unit = 0x1p-11}};
+static struct precision precisions[] = {{.id = GT_TOLERANCE_F32, .type = GT_F32},
+                                        {.id = GT_TOLERANCE_TF32, .type = GT_F32, .tf32 = true},
+                                        {.id = GT_TOLERANCE_BF16, .type = GT_BF16},
+                                        {.id = GT_TOLERANCE_F16, .type = GT_F16}};
 #define NPREC (int)(sizeof precisions / sizeof *precisions)
 
 struct pair {
@@ -47,21 +45,13 @@ static enum gt_code compare(struct pair *q, const char *what, const double *got,
 		top = fmax(top, fabs(want[i]));
 	for (int i = 0; i < q->n.g->nvalues; i++)
 		k = fmax(k, (double)gt_tdesc_count(&q->n.g->values[i].desc));
-	/* As in test_ops.c. f32: rounding of a sum of K terms, 2 * unit * sqrt(K) of the largest value, K at most the size of the case's
-	 * largest tensor. tf32: every product is off by up to a unit, and the sum of K of either sign by sqrt(K) of one product's, which is
-	 * what the largest value is, too; 4 sigma. 16 bits: case_rounding. */
-	double atol = 1e-5;
-	if (p->tf32)
-		atol += 4 * p->unit * top;
-	else if (p->type == GT_F32)
-		atol += 2 * p->unit * sqrt(k) * top;
-	else
-		atol += p->unit * case_rounding(q->n.c, top);
+	bool halves = p->type == GT_BF16 || p->type == GT_F16;
+	double atol = gt_tolerance_atol(p->id, k, halves ? case_rounding(q->n.c, top) : top), rtol = gt_tolerance_of(p->id)->rtol;
 	for (int64_t i = 0; i < count; i++) {
-		double d = fabs(got[i] - want[i]), share = d / (atol + p->rtol * fabs(want[i]));
+		double d = fabs(got[i] - want[i]), share = d / (atol + rtol * fabs(want[i]));
 		if (!(share <= 1))
 			return gt_fail(err, GT_EFAIL, "%s[%lld] = %.9g, ref in f64 has %.9g (tolerance %.2g)", what, (long long)i, got[i], want[i],
-			               atol + p->rtol * fabs(want[i]));
+			               atol + rtol * fabs(want[i]));
 		if (share > p->share) {
 			p->share = share;
 			snprintf(p->share_at, sizeof p->share_at, "%s %s", q->n.c->name, what);
@@ -146,9 +136,9 @@ static int run(struct harness *h, struct harness *ref, const struct opcase *c, s
 	struct gt_err err = {0};
 	enum gt_code code = check(&q, c, &err);
 	if (code == GT_OK)
-		printf("ok table %s (%s)\n", c->name, p->name), p->cases++;
+		printf("ok table %s (%s)\n", c->name, gt_tolerance_of(p->id)->name), p->cases++;
 	else
-		printf("%s table %s (%s): %s\n", code == GT_EUNAVAILABLE ? "skip" : "not ok", c->name, p->name, err.msg);
+		printf("%s table %s (%s): %s\n", code == GT_EUNAVAILABLE ? "skip" : "not ok", c->name, gt_tolerance_of(p->id)->name, err.msg);
 	harness_drop(h);
 	harness_drop(ref);
 	gt_arena_close(q.n.arena);
@@ -184,8 +174,8 @@ int main(int argc, char **argv)
 	}
 	for (int k = 0; k < NPREC; k++)
 		printf("# table on %s, %s: %d cases, worst error %.2g of a tensor's largest value (%s), %.3f of the tolerance (%s)\n", backend,
-		       precisions[k].name, precisions[k].cases, precisions[k].error, precisions[k].error_at, precisions[k].share,
-		       precisions[k].share_at);
+		       gt_tolerance_of(precisions[k].id)->name, precisions[k].cases, precisions[k].error, precisions[k].error_at,
+		       precisions[k].share, precisions[k].share_at);
 	harness_close(&h[1]);
 	harness_close(&h[0]);
 	harness_close(&ref);

@@ -1,6 +1,7 @@
 #include "harness_case.h"
 #include "ew.h"
 #include "losses.h"
+#include "tolerance.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,17 +172,19 @@ enum gt_code case_run(struct harness *h, struct net *n, double grads, const doub
 	return harness_run(h, n->forward, n->g->nnodes, err);
 }
 
+/* Returns the operation of a case: "attention" or, for a layer of steps, "lstm.steps". */
+static enum gt_opcode opcode_of(const struct opcase *c)
+{
+	size_t n = strlen(c->type);
+	for (int i = 0; i < GT_OP_COUNT; i++) {
+		const char *name = gt_opcode_name((enum gt_opcode)i);
+		if (!strncmp(name, c->type, n) && (!name[n] || !strcmp(name + n, ".steps")))
+			return (enum gt_opcode)i;
+	}
+	return GT_OP_IDENTITY;
+}
+
 double case_rounding(const struct opcase *c, double top)
 {
-	if (!strcmp(c->type, "sigmoid") || !strcmp(c->type, "tanh")) /* their dx has the factor 1 - y or 1 - y^2, also where y is near 1 */
-		return fmax(top, 1);
-	/* The gradient passes five roundings one after the other (qkv, y, the gradients of y and of qkv, dx), whose errors add up like
-	 * sqrt(5). */
-	if (!strcmp(c->type, "attention"))
-		return top * sqrt(5);
-	/* Each step rounds the product with the input and the state, both of size 1, and the next step reads them: the errors of the few steps
-	 * of a case add up. */
-	if (!strcmp(c->type, "lstm") || !strcmp(c->type, "gru"))
-		return 4 * fmax(top, 0.25);
-	return top;
+	return gt_tolerance_rounding(opcode_of(c), top);
 }

@@ -12,8 +12,7 @@ double *harness_plain(const struct harness *h, gt_vid v); /* zeros, one a value'
 enum gt_code case_run(struct harness *h, struct net *n, double grads, const double *want_y, struct gt_err *err);
 enum gt_code case_forward(struct harness *h, const struct net *n, struct gt_err *err); /* once more */
 
-/* Returns the absolute error, in units of one rounding to 16 bits, that a result with the largest value `top` may have. Sums are in f32,
- * but what is saved for the backward pass is rounded: one unit of the largest value. */
+/* gt_tolerance_rounding (kernels/tolerance.h) of the case's operation. */
 double case_rounding(const struct opcase *c, double top);
 
 #endif

@@ -6,6 +6,7 @@
 /* tests/run: beside others */
 #include "harness_case.h"
 #include "test.h"
+#include "tolerance.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,10 +37,10 @@ static enum gt_code compare(const struct optable *t, const struct net *n, enum g
 		top = fmax(top, fabs(g->v[i]));
 	for (int i = 0; i < n->g->nvalues; i++)
 		k = fmax(k, (double)gt_tdesc_count(&n->g->values[i].desc));
-	/* torch.testing.assert_close's figures. Loosened in f32 by eps * sqrt(K) of the largest value: rounding of a sum of K terms, K at
-	 * most the size of the case's largest tensor. bf16: case_rounding. In f64 what remains is that goldens are stored in f32 (2^-24). */
-	double rtol = dt == GT_BF16 ? 1.6e-2 : dt == GT_F32 ? 1.3e-6 : 0x1p-23;
-	double atol = dt == GT_BF16 ? 1e-5 + 0x1p-8 * case_rounding(n->c, top) : dt == GT_F32 ? 1e-5 + 0x1p-23 * sqrt(k) * top : 1e-7;
+	/* kernels/tolerance.h. In f64 what remains is that goldens are stored in f32 (2^-24). */
+	enum gt_tolerance_id id = dt == GT_BF16 ? GT_TOLERANCE_BF16 : GT_TOLERANCE_F32;
+	double rtol = dt == GT_F64 ? 0x1p-23 : gt_tolerance_of(id)->rtol;
+	double atol = dt == GT_F64 ? 1e-7 : gt_tolerance_atol(id, k, dt == GT_BF16 ? case_rounding(n->c, top) : top);
 	struct worst *w = &worst[dt == GT_BF16 ? W_BF16 : dt == GT_F32 ? W_F32 : W_F64];
 	for (int64_t i = 0; i < count; i++) {
 		double want = (double)g->v[i] + shift, ratio = fabs(got[i] - want) / (atol + rtol * fabs(want));

@@ -1,0 +1,21 @@
+/* The comparison of `gtrain run --smoke --against`: the text of its phases, the lines below them, and their members in JSON. */
+#ifndef GT_CLI_AGAINST_VIEW_H
+#define GT_CLI_AGAINST_VIEW_H
+
+#include "base/json.h"
+#include "cli.h"
+
+struct gt_against_runs;
+struct gt_against_operations;
+
+/* The text of a phase, and the lines below it. */
+void gt_against_runs_text(const struct gt_against_runs *r, char *buf, size_t size);
+void gt_against_print_runs(struct gt_cli *cli, const struct gt_against_runs *r);
+void gt_against_operations_text(const struct gt_against_operations *r, char *buf, size_t size);
+void gt_against_print_operations(struct gt_cli *cli, const struct gt_against_operations *r);
+
+/* Writes the members of a phase to the open object. */
+void gt_against_write_runs(struct gt_json *j, const struct gt_against_runs *r);
+void gt_against_write_operations(struct gt_json *j, const struct gt_against_operations *r);
+
+#endif

@@ -106,7 +106,8 @@ static enum gt_code adaptive_avg_gradient(GT_GRADIENT_ARGS)
 static double pool_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	const struct gt_attr_pool2d *a = n->attr;
-	return (double)gt_tdesc_count(gt_node_desc(g, n, n->op->code == GT_OP_AVGPOOL2D_DX ? "dy" : "y")) * (double)(a->kernel[0] * a->kernel[1]);
+	const struct gt_tdesc *y = gt_node_desc(g, n, n->op->code == GT_OP_AVGPOOL2D_DX ? "dy" : "y");
+	return (double)gt_tdesc_count(y) * (double)(a->kernel[0] * a->kernel[1]);
 }
 
 static double maxpool_dx_flops(const struct gt_graph *g, const struct gt_node *n)

@@ -98,7 +98,6 @@ static enum gt_code run_run(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_run = {
 	.name = "run",
 	.operands = "CFG",
-	.summary = "train the model that a config file describes",
 	.about = "Trains the model that CFG describes, and writes checkpoints and metrics.jsonl into\n"
 	         "the directory of the run. SIGINT and SIGTERM end it with a checkpoint, from which\n"
 	         "gtrain resume continues. The last line of standard output is the result.",

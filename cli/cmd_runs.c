@@ -75,7 +75,6 @@ static enum gt_code run_runs(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_runs = {
 	.name = "runs",
 	.operands = "[DIR]",
-	.summary = "list the runs in a directory, newest first",
 	.about = "Lists the runs in and below DIR (default: the working directory), the one that has\n"
 	         "changed last first: its state (running, complete, ended by a signal, interrupted),\n"
 	         "how much of the training is done, the best result, and the size on disk.",

@@ -128,7 +128,6 @@ static enum gt_code run_show(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_show = {
 	.name = "show",
 	.operands = "CFG",
-	.summary = "show what the network sees: samples of a batch",
 	.about = "Shows samples of a training batch as the network gets them: images after the\n"
 	         "transforms, with their classes, and with their shares if they are mixed; tokens of\n"
 	         "texts; scaled numbers and categories of tables. Images are blocks of colour, or with\n"

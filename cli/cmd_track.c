@@ -58,7 +58,6 @@ static enum gt_code run_track(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_track = {
 	.name = "track",
 	.operands = "RUN...",
-	.summary = "send runs to the MLflow server that their configs name",
 	.about = "Sends what the MLflow server of log.mlflow.uri does not have yet: events, config,\n"
 	         "model. 'gtrain run' and 'gtrain resume' do this while they train; this command sends\n"
 	         "the rest if the server did not answer then, or a run whose config names no server.",

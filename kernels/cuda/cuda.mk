@@ -103,7 +103,7 @@ PTX_OF_GONE = $(filter-out $(foreach s,$(wildcard kernels/cuda/*.cu),%/$(notdir 
 $(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	@rm -f $(PTX_OF_GONE)
-	$(CXX) -shared -pthread $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' \
+	$(CXX) $(PLUGIN_LD) -pthread $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' \
 		-Wl,--exclude-libs,ALL -Wl,-z,defs -ldl -lrt -lm
 
 # Plans that the real cuDNN makes from a description of a card, without the card (tests/cuda/dnn_card.h).

@@ -402,6 +402,9 @@ const struct gt_row gt_rows[] = {
      .help = "write a page about the run, report.html in its directory, when it is complete, as gtrain report does"},
     {"log.histograms", GT_T_INT, AT(log.histograms), "0", 0, 1 << 30,
      .help = "number of epochs between histograms of the weights in TensorBoard's event files, with log.tensorboard = true; 0: none"},
+    {"log.images", GT_T_INT, AT(log.images), "0", 0, 100,
+     .help = "number of images in TensorBoard's event files after each evaluation, with log.tensorboard = true: the most confident "
+             "mistakes in the split valid or, without it, in the split test; for numbers, the largest errors; 0: none"},
     {"log.command", GT_T_STRING, AT(log.command), "\"\"",
      .help = "shell command that gets each line of metrics.jsonl on its standard input while the run trains, such as \"python3 "
              "wandb_offline.py\"; rank 0 starts it when the run starts or resumes, with the directory of the run in GTRAIN_RUN_DIR; a "

@@ -69,7 +69,7 @@ NVFLAGS    = -std=c++17 -O3 -fmad=false -Xptxas -v -ccbin $(CXX) $(INC) \
              -Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-Wall,-Wextra,-Wno-missing-field-initializers,-ffp-contract=off \
              $(foreach a,$(CUDA_OLD),-gencode arch=compute_$(a),code=sm_$(a)) \
              -gencode 'arch=compute_90,code=[$(call cuda_list,$(CUDA_NEW:%=sm_%) compute_90)]' \
-             $(if $(findstring -Werror,$(CFLAGS)),-Werror all-warnings -Xcompiler -Werror)
+             $(if $(filter -Werror,$(CFLAGS)),-Werror all-warnings -Xcompiler -Werror)
 
 PLUGINS += $(BUILD)/lib/gtrain/cuda.so
 

@@ -14,7 +14,7 @@ endif
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers
 INC     := -Iengine -Ikernels -Idatasets
 # -ffp-contract=off: a fused multiply-add must be asked for, or results would depend on the instruction set of the clone that runs.
-ALLFLAGS = -std=gnu17 $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread -D_GNU_SOURCE \
+ALLFLAGS = -std=gnu17 $(WARN) -fPIC -fvisibility=protected -ffp-contract=off -fno-math-errno -pthread -D_GNU_SOURCE \
            $(INC) $(HARDEN) $(CFLAGS) $(XFLAGS)
 
 # Protection of stacks, and of buffers where the compiler optimises (without that it cannot know their sizes, and warns) and neither a
@@ -26,6 +26,10 @@ HARDEN    ?= -fstack-protector-strong \
 ifneq ($(strip $(HARDEN)),)
 HARDEN_LD := -Wl,-z,relro -Wl,-z,now
 endif
+# Relative relocations as a bitmap, a tenth as large, where the linker can: a program of pointer tables has 4,000 of them.
+RELR_LD   := $(shell $(CC) -Wl,--help 2>/dev/null | grep -q pack-relative-relocs && echo -Wl,-z,pack-relative-relocs)
+# A plugin exports only what the program looks for.
+PLUGIN_LD := -shared -Wl,--version-script=scripts/plugin.map $(RELR_LD)
 
 # Names with a space are two names to make. Sources may lie in such a folder: their names are relative to it.
 ifneq ($(words $(BUILD)),1)
@@ -44,7 +48,15 @@ ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/st
               engine/against/*.c engine/team/*.c engine/session/*.c engine/score/*.c engine/train/*.c engine/report/*.c \
               engine/use/*.c engine/setup/*.c engine/view/*.c engine/export/*.c engine/track/*.c engine/sweep/*.c engine/page/*.c)
 DATA_SRC   := $(wildcard datasets/*.c datasets/image/*.c datasets/table/*.c datasets/text/*.c)
-CLI_SRC    := $(wildcard cli/*.c)
+# Commands that are plugins, with the code that only they need. Its functions are the plugin's, all others the program's.
+export_SRC := cli/cmd_export.c $(wildcard engine/export/*.c)
+help_SRC   := $(patsubst %,cli/%.c,cmd_completion cmd_help complete_words editor_files help_topics json_schema)
+init_SRC   := cli/cmd_init.c $(wildcard engine/setup/init_*.c)
+show_SRC   := cli/cmd_show.c $(wildcard cli/show_*.c engine/report/show_*.c) engine/report/pixel_font.c
+view_SRC   := $(patsubst %,cli/cmd_%.c,compare lr_find plot report runs sweep) $(wildcard cli/plot_*.c) cli/run_results.c \
+              $(wildcard engine/view/*.c engine/page/*.c engine/sweep/*.c engine/setup/lr_*.c)
+COMMANDS   := export help init show view
+CLI_SRC    := $(filter-out $(foreach p,$(COMMANDS),$($p_SRC)),$(wildcard cli/*.c))
 NULL_SRC   := $(wildcard kernels/null/*.c)
 CPU_SRC    := $(wildcard kernels/cpu/*.c)
 FETCH_SRC  := $(wildcard datasets/fetch/*.c)
@@ -74,6 +86,7 @@ ifneq ($(DRAW_SRC),)
 PLUGINS  += $(BUILD)/lib/gtrain/draw.so
 endif
 PLUGINS  += $(BUILD)/lib/gtrain/mlflow.so
+PLUGINS  += $(COMMANDS:%=$(BUILD)/lib/gtrain/%.so)
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TEST_SRC))
 QUICK    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(QUICK_SRC)) $(QUICK_SH)
 REF      := $(BUILD)/lib/gtrain/ref.so
@@ -114,8 +127,8 @@ $(call obj,$(CPU_SRC)): $(BUILD)/dnnl-version
 $(BUILD)/commit: FORCE
 	@mkdir -p $(@D)
 	@scripts/commit.sh $@
-$(BUILD)/obj/cli/about.o: XFLAGS += -DGT_COMMIT='"$(shell cat $(BUILD)/commit)"'
-$(BUILD)/obj/cli/about.o: $(BUILD)/commit
+$(call obj,cli/about.c cli/build_id.c): XFLAGS += -DGT_COMMIT='"$(shell cat $(BUILD)/commit)"'
+$(call obj,cli/about.c cli/build_id.c): $(BUILD)/commit
 
 # The templates of `gtrain init` as the rows {"NAME", "TEXT"} of a table in C.
 TEMPLATES := $(wildcard engine/setup/templates/*.cfg)
@@ -140,10 +153,23 @@ $(BUILD)/libgtrain.a: $(LIB_OBJ)
 	$(call said,AR,$@)
 	$(Q)$(AR) rcs $@ $^
 
-$(BUILD)/bin/gtrain: $(call obj,$(CLI_SRC)) $(BUILD)/libgtrain.a
+$(BUILD)/bin/gtrain: $(call obj,$(CLI_SRC)) $(BUILD)/libgtrain.a $(COMMANDS:%=$(BUILD)/obj/%.exports)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
-	$(Q)$(CC) $(ALLFLAGS) -pie $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(LIBS)
+	$(Q)$(CC) $(ALLFLAGS) -pie $(filter %.o %.a,$^) -o $@ $(patsubst %,@%,$(filter %.exports,$^)) $(RELR_LD) $(HARDEN_LD) \
+		$(LDFLAGS) $(LIBS)
+
+# Commands in plugins. NAME.exports: options of the linker that link the functions of the program which the plugin calls, and export them.
+define command_plugin
+$(BUILD)/lib/gtrain/$(1).so: $(call obj,$($(1)_SRC) cli/build_id.c)
+	@mkdir -p $$(@D)
+	$$(call said,LINK,$$@)
+	$$(Q)$$(CC) $$(ALLFLAGS) $$(PLUGIN_LD) $$^ -o $$@ $$(HARDEN_LD) $$(LDFLAGS) -lm
+
+$(BUILD)/obj/$(1).exports: $(BUILD)/lib/gtrain/$(1).so
+	$$(Q)nm -D -u $$< | sed -n 's/^ *U \(gt_[a-z0-9_]*\)$$$$/-Wl,-u,\1,--export-dynamic-symbol=\1/p' >$$@
+endef
+$(foreach p,$(COMMANDS),$(eval $(call command_plugin,$p)))
 
 $(COMPLETIONS): $(BUILD)/bin/gtrain
 	@mkdir -p $(@D)
@@ -152,39 +178,39 @@ $(COMPLETIONS): $(BUILD)/bin/gtrain
 $(BUILD)/lib/gtrain/null.so: $(call obj,$(NULL_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
-	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lm
+	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lm
 
 $(BUILD)/lib/gtrain/cpu.so: $(call obj,$(CPU_SRC) $(COMM_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
-	$(Q)$(CC) $(ALLFLAGS) -fopenmp -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm
+	$(Q)$(CC) $(ALLFLAGS) -fopenmp $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm
 
 # The backend of the gradient checks in f64: the CPU backend's objects and the references. It is not installed.
 $(REF): $(call obj,$(REF_SRC) $(CPU_SRC) $(COMM_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
-	$(Q)$(CC) $(ALLFLAGS) -fopenmp -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm
+	$(Q)$(CC) $(ALLFLAGS) -fopenmp $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm
 $(filter $(BUILD)/tests/ops/% $(BUILD)/tests/gpu/%,$(TESTS) $(TOOLS)): | $(REF)
 
 $(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC) datasets/tar_reader.c) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
-	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcurl -lcrypto -lz -lm
+	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcurl -lcrypto -lz -lm
 
 $(BUILD)/lib/gtrain/draw.so: $(call obj,$(DRAW_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
-	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcairo -lm
+	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcairo -lm
 
 $(BUILD)/lib/gtrain/archive.so: $(call obj,$(PACKED_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
-	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -larchive -lm
+	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -larchive -lm
 
 $(BUILD)/lib/gtrain/mlflow.so: $(call obj,$(MLFLOW_SRC)) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
-	$(Q)$(CC) $(ALLFLAGS) -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcurl -lm
+	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcurl -lm
 
 $(BUILD)/tests/%: tests/%.c $(call obj,$(TEST_LIB)) $(BUILD)/libgtrain.a
 	@mkdir -p $(@D)

@@ -82,7 +82,6 @@ struct gt_cli;
 struct gt_command {
 	const char *name;
 	const char *operands; /* the operands in the usage line, for example "CKPT FILE..." */
-	const char *summary;  /* one line for the list of commands */
 	const char *about;    /* a paragraph for -h, with line breaks */
 	const char *example;
 	int min_operands, max_operands; /* max_operands -1: any number */
@@ -91,11 +90,23 @@ struct gt_command {
 	const struct gt_option *options;
 	size_t args_size;               /* size of the options struct, which is zeroed before parsing; 0: no options */
 	enum gt_code (*run)(struct gt_cli *cli, struct gt_err *err);
+	/* gt_cmd_report only: writes the page of a run that has ended, if it is complete; warns of failures */
+	void (*after_run)(struct gt_cli *cli, const char *dir, const struct gt_job_args *job);
 };
 
-extern const struct gt_command *const gt_commands[];   /* in the order of the help; NULL ends it */
+/* A row of commands.inc. */
+struct gt_command_row {
+	const char *name, *summary;       /* summary: one line for the list of commands */
+	const struct gt_command *command; /* NULL: in the plugin */
+	const char *plugin, *symbol;      /* name of the plugin, and of the command in it; NULL: in the program */
+};
+
+extern const struct gt_command_row gt_commands[];      /* in the order of the help; a name NULL ends it */
 extern const struct gt_option gt_global_options[];
-const struct gt_command *gt_command_find(const char *name); /* returns NULL if no command has this name */
+const struct gt_command_row *gt_command_find(const char *name); /* returns NULL if no command has this name */
+/* command_open.c. Sets *out to the command of a row; opens its plugin first. GT_EUNAVAILABLE: the plugin is missing or cannot be loaded.
+ * GT_EINTERNAL: it is of another build. */
+enum gt_code gt_command_open(const struct gt_command_row *row, const struct gt_command **out, struct gt_err *err);
 enum gt_code gt_command_unknown(const char *name, struct gt_err *err); /* returns GT_EUSAGE and suggests a similar command */
 
 /* The state of the program. main() creates it and passes it to all functions. */

@@ -155,7 +155,6 @@ static enum gt_code run_bench(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_bench = {
 	.name = "bench",
 	.operands = "CFG",
-	.summary = "measure the time of the training step, kernel by kernel",
 	.about = "Measures the time of a training step of CFG and shows it kernel by kernel. With\n"
 	         "several ranks, also shows how long each rank waits for the other ranks.",
 	.example = "gtrain bench configs/fmnist_mlp.cfg --steps 500",

@@ -365,7 +365,6 @@ static enum gt_code run_check(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_check = {
 	.name = "check",
 	.operands = "CFG",
-	.summary = "show the shapes, parameters, memory, steps and learning rates of a config",
 	.about = "Does everything that gtrain run does before the first step, and shows the result:\n"
 	         "shapes, parameters, FLOPs, exact bytes, steps and learning rates. For several ranks,\n"
 	         "shows what each rank stores and sends, and verifies that their lists of steps match.\n"

@@ -72,7 +72,6 @@ static enum gt_code run_compare(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_compare = {
 	.name = "compare",
 	.operands = "RUN...",
-	.summary = "compare the configs and the results of runs",
 	.about = "Prints a table with a column for each run: the keys of the config in which the runs\n"
 	         "differ, the best result, and the last scores. Runs whose configs differ only in the\n"
 	         "seed share a column with the mean and the standard deviation of their scores.",

@@ -117,7 +117,6 @@ static enum gt_code run_completion(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_completion = {
 	.name = "completion",
 	.operands = "PROGRAM",
-	.summary = "print a completion script for a shell, or a file for an editor",
 	.about = "Prints the completion script for bash, zsh or fish; a syntax file of configs for vim\n"
 	         "or vscode; or a JSON schema of configs (json-schema). make install installs all of\n"
 	         "them where the shells and Vim look for them.",

@@ -55,7 +55,6 @@ static enum gt_code run_configs(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_configs = {
 	.name = "configs",
 	.operands = "[NAME]",
-	.summary = "list the configs that come with gtrain, or print a config",
 	.about = "Lists the configs that come with gtrain. Commands find these configs by\n"
 	         "name, without .cfg, if the working directory has no file of that name. With NAME,\n"
 	         "prints the config NAME, for example as a start for your own config.",

@@ -35,7 +35,6 @@ static enum gt_code run_devices(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_devices = {
 	.name = "devices",
 	.operands = "",
-	.summary = "list the devices on which this machine can train",
 	.about = "Lists the devices on which this machine can train, and the number formats for which\n"
 	         "they have arithmetic. For a backend without a device, shows the reason.",
 	.example = "gtrain devices --json",

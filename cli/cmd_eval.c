@@ -379,7 +379,6 @@ static enum gt_code run_eval(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_eval = {
 	.name = "eval",
 	.operands = "CKPT [DATA]",
-	.summary = "measure the loss and accuracy of a checkpoint",
 	.about = "Measures the loss and accuracy of a checkpoint. CKPT is a step-... directory or the\n"
 	         "directory of a run, whose best checkpoint is used, or else the newest.\n"
 	         "DATA is data with labels, all of which is evaluated instead of a split of the\n"

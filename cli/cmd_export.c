@@ -124,7 +124,6 @@ static enum gt_code run_export(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_export = {
 	.name = "export",
 	.operands = "CKPT",
-	.summary = "write a checkpoint's model for other programs: safetensors, ONNX, PyTorch",
 	.about = "Writes the model of a checkpoint for other programs. The ending of FILE selects the\n"
 	         "format:\n"
 	         "  .safetensors  the weights, with PyTorch's names and layouts, for load_state_dict;\n"

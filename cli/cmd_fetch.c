@@ -80,7 +80,6 @@ static enum gt_code run_fetch(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_fetch = {
 	.name = "fetch",
 	.operands = "NAME",
-	.summary = "download a dataset or published weights, and verify the digests",
 	.about = "Downloads a dataset, or the published weights of a network such as resnet18, into the\n"
 	         "user's cache, where runs look for them. An interrupted transfer continues where it\n"
 	         "stopped. A file appears only after its digest has been verified.",

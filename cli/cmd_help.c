@@ -21,9 +21,11 @@ static enum gt_code run_help(struct gt_cli *cli, struct gt_err *err)
 		return GT_OK;
 	}
 	const char *topic = cli->args.operands.v[0];
-	const struct gt_command *c = gt_command_find(topic);
+	const struct gt_command_row *row = gt_command_find(topic);
+	const struct gt_command *c;
 	int found = 0;
-	if (c) {
+	if (row) {
+		GT_TRY(gt_command_open(row, &c, err));
 		gt_help_command(cli, c);
 		return GT_OK;
 	}
@@ -34,7 +36,6 @@ static enum gt_code run_help(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_help = {
 	.name = "help",
 	.operands = "[TOPIC]",
-	.summary = "explain a command, a key of a config or a layer type",
 	.about = "Explains a command, as 'gtrain COMMAND -h' does; keys of a config: one key by its\n"
 	         "path, all keys of a group, or all keys with this last word; a layer type, a loss or\n"
 	         "another word that is a value of a key, with its keys. PyTorch's names of these words\n"

@@ -115,7 +115,6 @@ static enum gt_code run_init(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_init = {
 	.name = "init",
 	.operands = "PATH",
-	.summary = "write a config for a folder of images or texts, or for a table",
 	.about = "Reads the images of a folder or archive (.zip, .tar, .tar.gz, .tar.zst, .tar.xz)\n"
 	         "and writes a config that trains on these images: input size, classes, split, batch,\n"
 	         "augmentation, network and schedule, with comments. The folder has a folder for\n"

@@ -87,7 +87,6 @@ static enum gt_code run_inspect(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_inspect = {
 	.name = "inspect",
 	.operands = "CKPT",
-	.summary = "show the contents of a checkpoint, and verify it",
 	.about = "Shows the contents of a checkpoint: step, epoch, training time, the best result so\n"
 	         "far, and every tensor. Ends with status 65 if the checkpoint is damaged; --verify\n"
 	         "reads all files to find damage.",

@@ -233,7 +233,6 @@ static enum gt_code run_lr_find(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_lr_find = {
 	.name = "lr-find",
 	.operands = "CFG",
-	.summary = "train with growing learning rates and suggest a rate",
 	.about = "Trains the model of CFG for 100 steps with a learning rate that grows from step to\n"
 	         "step, plots the loss, and suggests a learning rate. Writes no file except that of -o.",
 	.example = "gtrain lr-find configs/fmnist_cnn.cfg",

@@ -38,7 +38,6 @@ static enum gt_code run_plan(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_plan = {
 	.name = "plan",
 	.operands = "CFG",
-	.summary = "print the list of steps that a rank executes",
 	.about = "Prints the operations that a rank executes in every step, in order: kernels with the\n"
 	         "memory that they read and write, and transfers.",
 	.example = "gtrain plan configs/fmnist_mlp.cfg --mode zero --world 8 --rank 3",

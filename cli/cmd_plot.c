@@ -169,7 +169,6 @@ static enum gt_code run_plot(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_plot = {
 	.name = "plot",
 	.operands = "RUN...",
-	.summary = "draw the loss, scores and learning rate of runs",
 	.about = "Draws the curves of one or several runs on the terminal, or with -o into an SVG or\n"
 	         "PNG file: the training, validation and test values of each score, and the learning\n"
 	         "rate. Values of single training steps are pale, means of steps are not.",

@@ -274,7 +274,6 @@ static enum gt_code run_predict(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_predict = {
 	.name = "predict",
 	.operands = "CKPT [FILE...]",
-	.summary = "predict images, arrays of images, rows of tables or texts with a checkpoint",
 	.about = "Classifies images with a checkpoint. A FILE is a PNG, JPEG or WebP image, an IDX or\n"
 	         "NumPy file of images, a directory, which means all images below it, or @LIST, which\n"
 	         "means the files that LIST names, one on each line; - is such a list on\n"

@@ -64,7 +64,7 @@ static bool is_complete(struct gt_cli *cli, const char *dir)
 	return !gt_run_read(dir, cli->arena, &run, &err) && (!strcmp(run.state, "complete") || !strcmp(run.state, "early stop"));
 }
 
-void gt_cli_page_of_run(struct gt_cli *cli, const char *dir, const struct gt_job_args *job)
+static void write_page_after_run(struct gt_cli *cli, const char *dir, const struct gt_job_args *job)
 {
 	struct gt_page_spec spec = {.run = dir, .device = job->device, .warn = print_warning, .user = cli};
 	struct gt_page page;
@@ -83,7 +83,6 @@ void gt_cli_page_of_run(struct gt_cli *cli, const char *dir, const struct gt_job
 const struct gt_command gt_cmd_report = {
 	.name = "report",
 	.operands = "RUN",
-	.summary = "write a page about a run: curves, classes, mistakes",
 	.about = "Evaluates the best checkpoint of RUN and writes a page in one HTML file: results and\n"
 	         "how to repeat them, curves, scores of the classes, calibration, the most confident\n"
 	         "mistakes, layers, config and checkpoints. The page needs no network.",
@@ -94,4 +93,5 @@ const struct gt_command gt_cmd_report = {
 	.options = options,
 	.args_size = sizeof(struct report_args),
 	.run = run_report,
+	.after_run = write_page_after_run,
 };

@@ -48,7 +48,6 @@ static enum gt_code run_resume(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_resume = {
 	.name = "resume",
 	.operands = "DIR",
-	.summary = "continue a run from its newest checkpoint",
 	.about = "Continues the run in DIR exactly from the state of a checkpoint: with the same order\n"
 	         "of samples, random numbers and schedule. DIR can also be a checkpoint of the run,\n"
 	         "with the same effect as --from. Damaged checkpoints are skipped with a\n"

@@ -103,7 +103,6 @@ static enum gt_code run_run(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_run = {
 	.name = "run",
 	.operands = "CFG",
-	.summary = "train the model that a config file describes",
 	.about = "Trains the model that CFG describes, and writes checkpoints and metrics.jsonl into\n"
 	         "the run's directory. SIGINT and SIGTERM end the run with a checkpoint, from which\n"
 	         "gtrain resume continues. The last line of standard output is the result.",

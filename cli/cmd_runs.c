@@ -81,7 +81,6 @@ static enum gt_code run_runs(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_runs = {
 	.name = "runs",
 	.operands = "[DIR]",
-	.summary = "list the runs in a directory, newest first",
 	.about = "Lists the runs in and below DIR (default: the working directory), the last changed\n"
 	         "run first: state (running, complete, diverged, interrupted and others), completed\n"
 	         "part of the training, best result, and size on disk.",

@@ -154,7 +154,6 @@ static enum gt_code run_show(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_show = {
 	.name = "show",
 	.operands = "CFG",
-	.summary = "show samples of a batch as the network gets them",
 	.about = "Shows samples of a training batch as the network gets them: images after the\n"
 	         "transforms, with their classes, and with the weights of mixed images; tokens of\n"
 	         "texts; scaled values and categories of tables. Images are blocks of colour, or with\n"

@@ -297,7 +297,6 @@ static enum gt_code run_sweep(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_sweep = {
 	.name = "sweep",
 	.operands = "CFG|DIR",
-	.summary = "train a config with several values of its keys and compare the runs",
 	.about = "Trains CFG once for each combination of the values that -s gives to its keys, or with\n"
 	         "values drawn from ranges. Each trial is a run in DIR/1, DIR/2, ... The same command,\n"
 	         "or gtrain sweep DIR, continues an interrupted sweep. At the end a table lists\n"

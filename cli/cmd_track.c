@@ -58,7 +58,6 @@ static enum gt_code run_track(struct gt_cli *cli, struct gt_err *err)
 const struct gt_command gt_cmd_track = {
 	.name = "track",
 	.operands = "RUN...",
-	.summary = "send runs to the MLflow server that their configs name",
 	.about = "Sends the events, the config and the model that the MLflow server of log.mlflow.uri\n"
 	         "does not have yet. 'gtrain run' and 'gtrain resume' send them during training; this\n"
 	         "command is for runs whose server did not answer, or whose config names no server.",

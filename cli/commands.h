@@ -1,17 +1,22 @@
-/* The commands: one file each, cmd_<name>.c. */
+/* The commands: one file each, cmd_<name>.c. Some are in plugins, of which a process opens only the one that its command needs. */
 #ifndef GT_CLI_COMMANDS_H
 #define GT_CLI_COMMANDS_H
 
 #include "cli.h"
 
-#define X(name) extern const struct gt_command gt_cmd_##name;
+#define COMMAND(word, name, summary) extern const struct gt_command gt_cmd_##word;
+#define PLUGIN_COMMAND(plugin, word, name, summary) COMMAND(word, name, summary)
 #include "commands.inc"
-#undef X
+#undef COMMAND
+#undef PLUGIN_COMMAND
+
+/* build_id.c: version and commit of the program or, in a plugin, of the plugin. They must be equal: both share structs and functions. */
+extern const char gt_build_id[];
 
 /* smoke_view.c: runs `gtrain run --smoke` and prints each phase and the result. */
 enum gt_code gt_cli_smoke(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf *conf, struct gt_err *err);
 
-/* cmd_report.c: writes the page of a complete run that has log.report = true. A failure is only a warning: the run itself was
+/* command_open.c: writes the page of a complete run that has log.report = true. A failure is only a warning: the run itself was
  * successful. */
 void gt_cli_page_of_run(struct gt_cli *cli, const char *dir, const struct gt_job_args *job);
 

@@ -64,8 +64,8 @@ static void print_options(const struct completion *t, const struct gt_option *ta
 
 static void print_commands(const struct completion *t)
 {
-	for (int i = 0; gt_commands[i]; i++)
-		print_word(t, gt_commands[i]->name, strlen(gt_commands[i]->name), gt_commands[i]->summary);
+	for (int i = 0; gt_commands[i].name; i++)
+		print_word(t, gt_commands[i].name, strlen(gt_commands[i].name), gt_commands[i].summary);
 }
 
 /* Prints "KEY=" for every key that --set can set to a value or, after "KEY=", the values of an enumeration. Groups have no value, and keys
@@ -162,6 +162,7 @@ static enum gt_code print_candidates(struct completion *t, enum gt_complete type
 enum gt_code gt_complete_words(struct gt_cli *cli, const char *const *words, int n, struct gt_err *err)
 {
 	const char *word = n > 0 ? words[n - 1] : "", *value = NULL;
+	const struct gt_command_row *row;
 	const struct gt_command *c = NULL;
 	const struct gt_option *o = NULL; /* the option whose argument is the next word */
 	bool only_operands = false;
@@ -176,8 +177,10 @@ enum gt_code gt_complete_words(struct gt_cli *cli, const char *const *words, int
 			o = value ? NULL : o;
 		} else if (c) {
 			operands++;
-		} else if (!(c = gt_command_find(words[i]))) {
+		} else if (!(row = gt_command_find(words[i]))) {
 			return GT_OK;
+		} else {
+			GT_TRY(gt_command_open(row, &c, err));
 		}
 	}
 	struct completion t = {.cli = cli, .word = word, .value = word};

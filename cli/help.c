@@ -32,8 +32,8 @@ void gt_help_program(struct gt_cli *cli)
 {
 	gt_out(cli, "usage: gtrain COMMAND [OPTION]... [OPERAND]...\n\nTrains neural networks that are described by a config file.\n");
 	print_heading(cli, "commands");
-	for (int i = 0; gt_commands[i]; i++)
-		gt_out(cli, "  %-12s%s\n", gt_commands[i]->name, gt_commands[i]->summary);
+	for (int i = 0; gt_commands[i].name; i++)
+		gt_out(cli, "  %-12s%s\n", gt_commands[i].name, gt_commands[i].summary);
 	print_heading(cli, "options of every command");
 	for (const struct gt_option *o = gt_global_options; o->name; o++)
 		print_option(cli, o);

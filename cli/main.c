@@ -10,18 +10,20 @@
 
 #define BROKEN_PIPE ((enum gt_code)(128 + SIGPIPE)) /* exit code if the reader of stdout has closed the pipe */
 
-const struct gt_command *const gt_commands[] = {
-#define X(name) &gt_cmd_##name,
+const struct gt_command_row gt_commands[] = {
+#define COMMAND(word, name, summary) {name, summary, &gt_cmd_##word, NULL, NULL},
+#define PLUGIN_COMMAND(plugin, word, name, summary) {name, summary, NULL, #plugin, "gt_cmd_" #word},
 #include "commands.inc"
-#undef X
-	NULL,
+#undef COMMAND
+#undef PLUGIN_COMMAND
+	{0},
 };
 
-const struct gt_command *gt_command_find(const char *name)
+const struct gt_command_row *gt_command_find(const char *name)
 {
-	for (int i = 0; gt_commands[i]; i++)
-		if (strcmp(gt_commands[i]->name, name) == 0)
-			return gt_commands[i];
+	for (int i = 0; gt_commands[i].name; i++)
+		if (strcmp(gt_commands[i].name, name) == 0)
+			return &gt_commands[i];
 	return NULL;
 }
 
@@ -76,8 +78,8 @@ enum gt_code gt_command_unknown(const char *name, struct gt_err *err)
 			                          : gt_fail(err, GT_EUSAGE, "unknown command '%s'; %s", name, foreign[i].advice);
 	const char *names[32];
 	int n = 0;
-	for (; gt_commands[n] && n < 32; n++)
-		names[n] = gt_commands[n]->name;
+	for (; gt_commands[n].name && n < 32; n++)
+		names[n] = gt_commands[n].name;
 	size_t len = strlen(name);
 	if (len > 4 && strcmp(name + len - 4, ".cfg") == 0)
 		return gt_fail(err, GT_EUSAGE, "unknown command '%.60s'; did you mean 'gtrain run %.60s'?", name, name);
@@ -102,14 +104,15 @@ static enum gt_code run_command(struct gt_cli *cli, int argc, char **argv, struc
 	GT_TRY(gt_options_parse(cli, NULL, argv, argc, &pos, err));
 	gt_output_style(cli);
 	if (!cli->args.version && pos >= argc && !cli->args.help) {
-		for (int i = 0; gt_commands[i] && !cli->args.json; i++) /* the list belongs to an error, so it goes to stderr */
-			gt_cli_note(cli, "  %-12s%s", gt_commands[i]->name, gt_commands[i]->summary);
+		for (int i = 0; gt_commands[i].name && !cli->args.json; i++) /* the list belongs to an error, so it goes to stderr */
+			gt_cli_note(cli, "  %-12s%s", gt_commands[i].name, gt_commands[i].summary);
 		return gt_fail(err, GT_EUSAGE, "expected a command, got none");
 	}
 	if (!cli->args.version && pos < argc) { /* also after --help, as in `gtrain --help run` */
-		cli->command = gt_command_find(argv[pos]);
-		if (!cli->command)
+		const struct gt_command_row *row = gt_command_find(argv[pos]);
+		if (!row)
 			return gt_command_unknown(argv[pos], err);
+		GT_TRY(gt_command_open(row, &cli->command, err));
 		pos++;
 		GT_TRY(gt_options_parse(cli, cli->command, argv, argc, &pos, err));
 		gt_output_style(cli);

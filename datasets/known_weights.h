@@ -17,6 +17,7 @@ struct gt_known_weights {
 	const char *map;    /* entries of model.pretrained.map for this file; "": the file and the config use the same names */
 	const char *lr;     /* learning rate of adamw that `gtrain init` writes for fine-tuning */
 	int64_t side;       /* height and width of images that the network needs; 0: any */
+	double mean, std;   /* of each channel, with which images are normalised; std 0: the values of ImageNet */
 };
 
 /* The table. Its last row has the name NULL. */

@@ -1,5 +1,6 @@
-/* Plugins: shared objects with code that not every run needs, such as backends with vendor libraries and the downloader with libcurl. They
- * are searched only relative to the running program; the path of a plugin never comes from a config, a checkpoint or the environment.
+/* Plugins: shared objects with code that not every run needs, such as backends with vendor libraries, the downloader with libcurl, and the
+ * commands that do not train. They are searched only relative to the running program; the path of a plugin never comes from a config, a
+ * checkpoint or the environment.
  *   $(prefix)/bin/gtrain        ../lib/gtrain/NAME.so
  *   build/tests/unit/test_x     ../../lib/gtrain/NAME.so */
 #ifndef GT_BASE_PLUGIN_H

@@ -185,6 +185,7 @@ struct gt_conf_log {
 	bool tensorboard;
 	bool report;
 	int64_t histograms;  /* number of epochs between histograms of the weights for TensorBoard; 0: none */
+	int64_t images;      /* number of images of mistakes for TensorBoard after an evaluation; 0: none */
 	const char *command; /* shell command that gets the lines of metrics.jsonl; "": none */
 	struct {
 		const char *uri; /* address of an MLflow server; "": none */

@@ -412,6 +412,9 @@ const struct gt_row gt_rows[] = {
     {"log.histograms", GT_T_INT, AT(log.histograms), "0", 0, 1 << 30,
      .help = "number of epochs between histograms of the weights in TensorBoard's event files, if log.tensorboard = true; 0: no "
              "histograms"},
+    {"log.images", GT_T_INT, AT(log.images), "0", 0, 100,
+     .help = "number of images in TensorBoard's event files after each evaluation, if log.tensorboard = true: the most confident mistakes "
+             "in the split valid or, without the split valid, in the split test; for numbers, the largest errors; 0: no images"},
     {"log.command", GT_T_STRING, AT(log.command), "\"\"",
      .help = "shell command that reads each line of metrics.jsonl on its standard input during training, such as \"./log.sh\"; a relative "
              "path of the program is relative to the directory of the config, and the files that the command names are relative to the "

@@ -340,6 +340,8 @@ static enum gt_code check_log(struct gt_reading *rd, struct gt_err *err)
 	if (rd->conf->log.histograms && !rd->conf->log.tensorboard)
 		FAIL(rd, "log.histograms", "expected 0, because histograms need log.tensorboard = true, got %" PRId64,
 		     rd->conf->log.histograms);
+	if (rd->conf->log.images && !rd->conf->log.tensorboard)
+		FAIL(rd, "log.images", "expected 0 without log.tensorboard = true, whose files get the images, got %" PRId64, rd->conf->log.images);
 	size_t scheme = !strncmp(uri, "http://", 7) ? 7 : !strncmp(uri, "https://", 8) ? 8 : 0;
 	if (!*uri)
 		return GT_OK;

@@ -1,5 +1,5 @@
 /* The worst predictions, each with its image, text or row. */
-#include "image/encode_png.h"
+#include "image/thumbnail.h"
 #include "page/html.h"
 #include "page/page.h"
 #include <inttypes.h>
@@ -10,42 +10,22 @@
 #define SIDE 160 /* maximum pixels of a side of an image */
 
 /* ---- images ------------------------------------------------------------------------------------------------------------------------ */
-/* Shrinks an image by an integer factor, so that no side is longer than SIDE. Each new pixel is the mean of the old pixels. */
-static enum gt_code shrink_image(const struct gt_mistake *x, struct gt_arena *a, uint8_t **out, int64_t *w, int64_t *h, struct gt_err *err)
-{
-	int64_t side = x->width > x->height ? x->width : x->height, by = (side + SIDE - 1) / SIDE, c = x->channels;
-	*w = x->width / by > 0 ? x->width / by : 1;
-	*h = x->height / by > 0 ? x->height / by : 1;
-	GT_NEW(*out, a, *w * *h * c, err);
-	for (int64_t i = 0; i < *w * *h * c; i++) {
-		int64_t x0 = i / c % *w * by, y0 = i / c / *w * by, sum = 0, n = 0;
-		for (int64_t py = y0; py < y0 + by && py < x->height; py++)
-			for (int64_t px = x0; px < x0 + by && px < x->width; px++, n++)
-				sum += x->pixels[(py * x->width + px) * c + i % c];
-		(*out)[i] = (uint8_t)((sum + n / 2) / n);
-	}
-	return GT_OK;
-}
-
 /* Writes an image and subtracts its size from *most, the bytes that are left; if the image is larger, writes a hint. */
 static enum gt_code put_image(const struct gt_page_facts *p, const struct gt_mistake *x, size_t *most, FILE *f, struct gt_err *err)
 {
-	uint8_t *small, *png;
-	int64_t w, h;
-	size_t n;
-	GT_TRY(shrink_image(x, p->arena, &small, &w, &h, err));
-	GT_TRY(gt_png_encode(small, w, h, (int)x->channels, &png, &n, err));
-	size_t bytes = (n + 2) / 3 * 4;
+	struct gt_thumbnail t;
+	GT_TRY(gt_thumbnail_make(x->pixels, x->width, x->height, (int)x->channels, SIDE, &t, err));
+	size_t bytes = (t.n + 2) / 3 * 4;
 	if (bytes > *most) {
 		fputs("<p class=\"hint\">The image is left out, because the page would be too large with it.</p>\n", f);
-		free(png);
+		free(t.png);
 		return GT_OK;
 	}
 	*most -= bytes;
-	fprintf(f, "<img alt=\"the sample\" width=\"%" PRId64 "\" height=\"%" PRId64 "\" src=\"data:image/png;base64,", w, h);
-	gt_base64_put(f, png, n);
+	fprintf(f, "<img alt=\"the sample\" width=\"%" PRId64 "\" height=\"%" PRId64 "\" src=\"data:image/png;base64,", t.width, t.height);
+	gt_base64_put(f, t.png, t.n);
 	fputs("\">\n", f);
-	free(png);
+	free(t.png);
 	p->page->images++;
 	return GT_OK;
 }

@@ -267,6 +267,8 @@ static enum gt_code write_config(const struct look *l, const struct choice *c, c
 	const struct gt_init_names *names = &l->names;
 	const char *root = names->shown;
 	char mean[100], std[100];
+	const struct gt_init_network *n = &c->network;
+	const double own_mean[3] = {n->mean, n->mean, n->mean}, own_std[3] = {n->std, n->std, n->std};
 	int64_t w = c->width, out = c->bottleneck ? 4 * w : w;
 	const struct gt_init_value values[] = {
 	    GT_TEXT("CONFIG", names->config),
@@ -283,8 +285,8 @@ static enum gt_code write_config(const struct look *l, const struct choice *c, c
 	    GT_NUMBER("SIDE", l->side),
 	    GT_NUMBER("BAD", l->bad),
 	    GT_NUMBER("BATCH", c->batch),
-	    GT_TEXT("MEAN", print_channels(mean, sizeof mean, l->mean, c->input[0])),
-	    GT_TEXT("STD", print_channels(std, sizeof std, l->std, c->input[0])),
+	    GT_TEXT("MEAN", print_channels(mean, sizeof mean, n->std > 0 ? own_mean : l->mean, c->input[0])),
+	    GT_TEXT("STD", print_channels(std, sizeof std, n->std > 0 ? own_std : l->std, c->input[0])),
 	    GT_NUMBER("COLOR_ARRAY", !l->files && l->c == 3),
 	    GT_NUMBER("CHANNELS", c->input[0]),
 	    GT_NUMBER("HEIGHT", c->input[1]),

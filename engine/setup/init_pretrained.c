@@ -69,6 +69,18 @@ static enum gt_code read_config(const struct gt_known_weights *w, struct gt_aren
 	return GT_OK;
 }
 
+/* Returns the number of tensors that are not in the file. Files of old versions of PyTorch lack the counters of batch normalisations. */
+static int count_missing(const struct gt_pretrained_report *r)
+{
+	static const char counter[] = ".num_batches_tracked";
+	int n = r->ninitial;
+	for (int i = 0; i < r->ninitial; i++) {
+		size_t len = strlen(r->initial[i]), tail = strlen(counter);
+		n -= len > tail && !strcmp(r->initial[i] + len - tail, counter);
+	}
+	return n;
+}
+
 /* Returns whether the file has exactly the tensors of a graph, not counting the tensors of the classifier. */
 static enum gt_code match_graph(struct gt_conf *c, const struct gt_st_file *f, bool *same, struct gt_err *err)
 {
@@ -79,7 +91,7 @@ static enum gt_code match_graph(struct gt_conf *c, const struct gt_st_file *f, b
 	GT_TRY(gt_arena_open(&a, err));
 	enum gt_code code = gt_graph_build(a, &c->model, 1, GT_F32, false, &g, err);
 	enum gt_code found = code == GT_OK ? gt_pretrained_match(c, g, f, a, &match, &differ) : code;
-	*same = found == GT_OK && !match.report.nunused && match.report.ninitial <= 2;
+	*same = found == GT_OK && !match.report.nunused && count_missing(&match.report) <= 2;
 	gt_arena_close(a);
 	if (found == GT_EFAIL && code == GT_OK)
 		return gt_fail(err, found, "%s", differ.msg);
@@ -101,6 +113,8 @@ static enum gt_code match_network(const struct gt_known_weights *w, const struct
 	out->name = w->name;
 	out->config = w->config;
 	out->side = w->side;
+	out->mean = w->mean;
+	out->std = w->std;
 	out->lr = w->lr;
 	return code;
 }

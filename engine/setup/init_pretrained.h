@@ -15,6 +15,7 @@ struct gt_init_network {
 	const char *text;     /* text of that config */
 	const char *map;      /* entries of model.pretrained.map, including the entry that skips the classifier */
 	int64_t side;         /* required height and width of images; 0: any size */
+	double mean, std;     /* with which each channel of the images is normalised; std 0: as without --pretrained */
 	const char *lr;       /* learning rate of adamw for fine-tuning */
 };
 

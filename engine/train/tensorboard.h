@@ -1,13 +1,14 @@
 /* TensorBoard event files. A file is a sequence of TFRecords, each
  *   u64le length | u32le masked CRC32C of those 8 bytes | data | u32le masked CRC32C of data
  * whose data is an Event protobuf (tensorflow/core/util/event.proto): wall_time = 1 (double), step = 2 (int64), file_version = 3,
- * summary = 5, session_log = 7. The first event is file_version "brain.Event:2". A resumed run then writes SessionLog START at its
- * step, so that TensorBoard drops older events of the same steps. */
+ * summary = 5, session_log = 7. The first event is file_version "brain.Event:2". A resumed run then writes SessionLog START at the
+ * first step that it will do, so that TensorBoard drops older events of this and of later steps. */
 #ifndef GT_TRAIN_TENSORBOARD_H
 #define GT_TRAIN_TENSORBOARD_H
 
 #include "conf/conf.h"
 #include "gtrain.h"
+#include "image/thumbnail.h"
 
 struct gt_tensorboard;
 
@@ -33,6 +34,11 @@ struct gt_histogram {
 	int64_t n, count[GT_HISTOGRAM_BUCKETS];
 };
 void gt_tensorboard_histogram(struct gt_tensorboard *t, const char *tag, int64_t step, const struct gt_histogram *h);
+
+/* Writes an image, a PNG file, and a text in Markdown. t is not NULL. */
+enum gt_code gt_tensorboard_image(struct gt_tensorboard *t, const char *tag, int64_t step, const struct gt_thumbnail *x, int channels,
+                                  struct gt_err *err);
+enum gt_code gt_tensorboard_text(struct gt_tensorboard *t, const char *tag, int64_t step, const char *text, struct gt_err *err);
 
 uint32_t gt_crc32c(const void *data, size_t n);
 

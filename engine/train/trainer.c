@@ -15,11 +15,11 @@
 #include "base/clock.h"
 #include "conf/metric_name.h"
 #include "launch/signals.h"
-#include "score/measured_eval.h"
 #include "session/lr_schedule.h"
 #include "session/session_data.h"
 #include "train/ema.h"
 #include "train/histograms.h"
+#include "train/mistake_images.h"
 #include "train/metric_watch.h"
 #include "train/state.h"
 #include <math.h>
@@ -383,7 +383,7 @@ static enum gt_code evaluate_splits(struct gt_trainer *t, bool due, bool *best, 
 		on_eval_progress(&e, 0);
 		t->s->watch = on_eval_progress;
 		t->s->watch_user = &e;
-		enum gt_code code = gt_measured_eval(t->s, (enum gt_split)i, r, err);
+		enum gt_code code = gt_mistake_images_eval(t->s, (enum gt_split)i, t->tensorboard, t->state.step, r, err);
 		t->s->watch = NULL;
 		if (code == GT_EDIVERGED)
 			gt_fail_prefix(err, "diverged at or before step %lld", (long long)t->state.step);
@@ -577,6 +577,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 	t->finite_step = -1;
 	t->queued_position = (struct gt_run_position){t->state.step, t->state.epoch, t->state.cursor};
 	x->uses_rank0_time = t->s->at.world > 1;
+	GT_TRY(gt_mistake_images_check(t->s, err));
 	GT_TRY(gt_loader_start(t->s->prog.loader, t->state.epoch, t->state.cursor, err));
 	restart_speed(t);
 	while (!is_finished(t)) {

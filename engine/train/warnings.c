@@ -424,6 +424,14 @@ enum gt_code gt_at_directory(const struct gt_conf *c, const char *dir, enum gt_c
 	return err->code = code;
 }
 
+static enum gt_code require_plugin(const struct gt_conf *c, const char *key, const char *name, const char *does, struct gt_err *err)
+{
+	if (gt_plugin_installed(name))
+		return GT_OK;
+	gt_conf_refuse(c, key, err, "the plugin %s.so, which %s, is not installed", name, does);
+	return err ? (err->code = GT_EUNAVAILABLE) : GT_EUNAVAILABLE;
+}
+
 enum gt_code gt_check_logs(const struct gt_conf *c, const char *dir, struct gt_err *err)
 {
 	if (!*dir && c->log.tensorboard)
@@ -432,10 +440,9 @@ enum gt_code gt_check_logs(const struct gt_conf *c, const char *dir, struct gt_e
 	if (!*dir && *c->log.mlflow.uri)
 		return gt_conf_refuse(c, "log.mlflow.uri", err, "expected \"\" without checkpoint.dir, because MLflow gets the run from the files "
 		                      "in this directory; write a checkpoint.dir");
-	if (!*c->log.mlflow.uri || gt_plugin_installed("mlflow"))
-		return GT_OK;
-	gt_conf_refuse(c, "log.mlflow.uri", err, "the plugin mlflow.so, which sends runs to MLflow, is not installed");
-	return err ? (err->code = GT_EUNAVAILABLE) : GT_EUNAVAILABLE;
+	if (*c->log.mlflow.uri)
+		GT_TRY(require_plugin(c, "log.mlflow.uri", "mlflow", "sends runs to MLflow", err));
+	return c->log.report ? require_plugin(c, "log.report", "view", "writes the page of a run", err) : GT_OK;
 }
 
 enum gt_code gt_machine_lacks(struct gt_conf *c, const char *device, const char *data_note, struct gt_devinfo *info,

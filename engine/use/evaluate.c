@@ -9,9 +9,9 @@
 #include "session/session_data.h"
 #include "skipped.h"
 #include "train/rank_session.h"
+#include "train/sample_content.h"
 #include "train/state.h"
 #include "use/inference.h"
-#include "use/sample_content.h"
 #include "use/sample_table.h"
 #include <stdio.h>
 #include <string.h>

@@ -69,7 +69,7 @@ NVFLAGS    = -std=c++17 -O3 -fmad=false -Xptxas -v -ccbin $(CXX) $(INC) \
              -Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-Wall,-Wextra,-Wno-missing-field-initializers,-ffp-contract=off \
              $(foreach a,$(CUDA_OLD),-gencode arch=compute_$(a),code=sm_$(a)) \
              -gencode 'arch=compute_90,code=[$(call cuda_list,$(CUDA_NEW:%=sm_%) compute_90)]' \
-             $(if $(findstring -Werror,$(CFLAGS)),-Werror all-warnings -Xcompiler -Werror)
+             $(if $(filter -Werror,$(CFLAGS)),-Werror all-warnings -Xcompiler -Werror)
 
 PLUGINS += $(BUILD)/lib/gtrain/cuda.so
 
@@ -103,7 +103,7 @@ PTX_OF_GONE = $(filter-out $(foreach s,$(wildcard kernels/cuda/*.cu),%/$(notdir 
 $(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	@rm -f $(PTX_OF_GONE)
-	$(CXX) -shared -pthread $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' \
+	$(CXX) $(PLUGIN_LD) -pthread $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' \
 		-Wl,--exclude-libs,ALL -Wl,-z,defs -ldl -lrt -lm
 
 # Plans that the real cuDNN makes from a description of a card, without the card (tests/cuda/dnn_card.h).

@@ -24,7 +24,7 @@ $(BUILD)/obj/kernels/gloo/%.o: kernels/gloo/%.cc Makefile kernels/gloo/gloo.mk
 $(BUILD)/lib/gtrain/gloo.so: $(GLOO_OBJ) $(BASE_OBJ)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
-	$(Q)$(CXX) $(CFLAGS) -pthread -shared $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(GLOO_LIB) -lgloo -lm
+	$(Q)$(CXX) $(CFLAGS) -pthread $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(GLOO_LIB) -lgloo -lm
 else
 all: no-gloo
 .PHONY: no-gloo

@@ -31,8 +31,9 @@ hint visualize "did you mean 'plot'?"
 hint list '`gtrain configs` lists'
 # A verb of other programs that has become a command has no advice any more.
 words=$(sed -n 's/^\t{"\([a-z]*\)", .*/\1/p' "$src/cli/main.c")
-both=$(sed -n 's/^X(\([a-z]*\)).*/\1/p' "$src/cli/commands.inc" | grep -Fx "$words")
-[ -n "$words" ] && [ -z "$both" ] && pass no_advice_for_commands || fail no_advice_for_commands "$both"
+names=$(sed -n 's/^[A-Z_]*COMMAND(.* "\([a-z-]*\)", ".*/\1/p' "$src/cli/commands.inc")
+both=$(grep -Fx "$words" <<<"$names")
+[ -n "$words" ] && [ -n "$names" ] && [ -z "$both" ] && pass no_advice_for_commands || fail no_advice_for_commands "$both"
 hint serve 'gtrain has no server'
 # shellcheck disable=SC2016
 hint list '`gtrain configs`'

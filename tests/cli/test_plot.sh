@@ -71,6 +71,7 @@ if [ $? = 74 ] && cmp -s a.svg old.svg && [ -z "$(find . -name 'old.svg?*')" ]; 
 else fail no_space_keeps_the_file "$(cat err; ls)"; fi
 mkdir -p alone/bin alone/lib/gtrain
 cp "$gtrain" alone/bin
+cp "${gtrain%/bin/gtrain}/lib/gtrain/view.so" alone/lib/gtrain
 alone/bin/gtrain plot runs/a -o alone.png 2>err
 if [ $? = 69 ] && grep -q "Debian's package libcairo2" err && [ ! -e alone.png ]; then pass no_plugin; else fail no_plugin "$(cat err)"; fi
 echo damaged >alone/lib/gtrain/draw.so

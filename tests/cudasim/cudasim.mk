@@ -9,7 +9,7 @@ SIM_CXX   = $(CXX) -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-fi
             -D_GNU_SOURCE -Itests/cudasim/include $(INC) $(CFLAGS)
 SIM_RPATH := -Wl,-rpath,'$$ORIGIN'
 CUDASIM  := $(SIM_LIB)/cuda.so $(SIM_LIB)/libcublasLt.so.0 $(SIM_LIB)/libcudnn.so.0 $(SIM_LIB)/libnccl.so.0 \
-            $(SIM_LIB)/cpu.so $(SIM_LIB)/ref.so $(SIM_LIB)/null.so $(SIM)/bin/gtrain \
+            $(SIM_LIB)/cpu.so $(SIM_LIB)/ref.so $(SIM_LIB)/null.so $(COMMANDS:%=$(SIM_LIB)/%.so) $(SIM)/bin/gtrain \
             $(SIM)/tests/ops/test_ops $(SIM)/tests/ops/test_updates \
             $(SIM)/tests/cudasim/tool_calls $(SIM)/tests/cudasim/tool_layers $(SIM)/tests/cudasim/tool_device \
             $(SIM)/tests/cudasim/tool_conv $(SIM)/tests/cudasim/tool_dnn $(SIM)/tests/cudasim/tool_muon $(SIM)/tests/cudasim/tool_tables \

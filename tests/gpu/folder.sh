@@ -40,7 +40,7 @@ for p in bin/gtrain "${programs[@]}"; do
 	install -m 755 "$src/tests/gpu/wrap.sh" "$dest/$p"
 	strip -o "$packed/libexec/${p##*/}" "$build/$p"
 done
-for p in null cpu ref cuda; do strip -o "$packed/lib/gtrain/$p.so" "$build/lib/gtrain/$p.so"; done
+for p in null cpu ref cuda export help init show view; do strip -o "$packed/lib/gtrain/$p.so" "$build/lib/gtrain/$p.so"; done
 # A folder of build/cudasim brings the host's CUDA runtime: all that has opened it must open the same file.
 for p in libcudasim.so libcublasLt.so.0 libcudnn.so.0 libnccl.so.0; do
 	[ ! -e "$build/lib/gtrain/$p" ] || strip -o "$packed/lib/gtrain/$p" "$build/lib/gtrain/$p"
@@ -66,7 +66,9 @@ for f in "${here%/*}"/{libc.so.6,libm.so.6,libdl.so.2,libpthread.so.0,librt.so.1
 	cp -L "$f" "$packed/lib/libc/"
 done
 cp -L "${here%/*}/ld-linux-x86-64.so.2" "$packed/libexec/"
-objdump -T "$packed"/libexec/[!l]* "$dest"/tests/cudasim/*.so "$packed"/lib/gtrain/*.so "$packed"/lib/dep/* | grep -o 'GLIBC_2\.[0-9]*' |
+# Packed relocations need 2.36.
+objdump -T -p "$packed"/libexec/[!l]* "$dest"/tests/cudasim/*.so "$packed"/lib/gtrain/*.so "$packed"/lib/dep/* |
+	sed 's/GLIBC_ABI_DT_RELR/GLIBC_2.36/' | grep -o 'GLIBC_2\.[0-9]*' |
 	sort -uV | tail -n 1 |
 	sed 's/GLIBC_//' >"$dest/GLIBC"
 if [ ! -s "$dest/GLIBC" ]; then

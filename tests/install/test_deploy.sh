@@ -1,6 +1,6 @@
 #!/bin/bash
 # deploy/: slurm.sh and start.sh with a simulated scheduler (a job that is preempted continues and ends with the weights of a run that was
-# not), the Kubernetes Job, the steps of the Containerfile, and debian/*.install against make install.
+# not), the Kubernetes Job, the steps of the Containerfiles, and debian/*.install against make install.
 # shellcheck source=tests/cli/cli.sh
 . "$(dirname "$0")/../cli/cli.sh"
 deploy=$src/deploy
@@ -109,14 +109,16 @@ PY
 fi
 
 # ---- Containerfile and Debian packages --------------------------------------------------------------------------------------------------
-missing=
-for t in $(sed -n 's/^RUN//p' "$deploy/Containerfile" | grep -o '\bmake [a-z][a-z-]*$' | cut -d' ' -f2); do
-	grep -q "^$t:" "$src/Makefile" || missing="$missing make $t"
+for file in Containerfile Containerfile.cuda; do
+	missing=
+	for t in $(sed -n 's/^RUN//p' "$deploy/$file" | grep -o '\bmake [a-z][a-z-]*$' | cut -d' ' -f2); do
+		grep -q "^$t:" "$src/Makefile" || missing="$missing make $t"
+	done
+	for p in $(grep -o '/packages/[a-z-]*_' "$deploy/$file" | sed 's,/packages/,,; s/_//'); do
+		grep -q "^Package: $p\$" "$src/debian/control" || missing="$missing package $p"
+	done
+	if [ -z "$missing" ]; then pass "$file"; else fail "$file" "not here:$missing"; fi
 done
-for p in $(grep -o '/packages/[a-z-]*_' "$deploy/Containerfile" | sed 's,/packages/,,; s/_//'); do
-	grep -q "^Package: $p\$" "$src/debian/control" || missing="$missing package $p"
-done
-if [ -z "$missing" ]; then pass containerfile; else fail containerfile "not here:$missing"; fi
 
 # each file that make install writes is in exactly one package, but for plugins that the build did not make
 if ! make --no-print-directory -C "$src" BUILD="${GTRAIN_BUILD:-$src/build}" install DESTDIR="$tmp/dest" prefix=/usr >"$tmp/out" 2>&1; then

@@ -12,7 +12,7 @@ if ! mk install DESTDIR="$dest" prefix='/opt/my tools'; then
 	fail install_with_spaces "$(tail -n 3 "$tmp/out")"
 else
 	root="$dest/opt/my tools" why=
-	for f in bin/gtrain lib/gtrain/cpu.so lib/gtrain/null.so $(cd "$src/man" &&
+	for f in bin/gtrain lib/gtrain/{cpu,null,export,help,init,show,view}.so $(cd "$src/man" &&
 		for p in *.[157]; do echo "share/man/man${p##*.}/$p"; done) \
 		share/gtrain/configs/fmnist_mlp.cfg share/bash-completion/completions/gtrain share/zsh/site-functions/_gtrain \
 		share/fish/vendor_completions.d/gtrain.fish share/vim/vimfiles/syntax/gtrain.vim \

@@ -88,7 +88,7 @@ TEST(file_reads_back)
 	if (n != 9)
 		return;
 	CHECK(has(rec[0], len[0], "\x1a\x0d" "brain.Event:2", 15));
-	CHECK(has(rec[1], len[1], "\x10\xab\x02", 3) && has(rec[1], len[1], "\x3a\x02\x08\x01", 4)); /* step 299, START */
+	CHECK(has(rec[1], len[1], "\x10\xac\x02", 3) && has(rec[1], len[1], "\x3a\x02\x08\x01", 4)); /* START at step 300 */
 	CHECK(has(rec[2], len[2], "\x10\xac\x02", 3) && has(rec[2], len[2], "train/loss", 10) && has(rec[2], len[2], &half, 4));
 	CHECK(has(rec[2], len[2], "train/acc", 9) && has(rec[3], len[3], "test/acc", 8) && has(rec[3], len[3], "test/top5", 9));
 	CHECK(has(rec[4], len[4], "train_epoch/loss", 16) && has(rec[4], len[4], "train_epoch/top5", 16));

@@ -3,8 +3,8 @@
  *     GT_TRY(gt_sample_contents(s, GT_TEST, &mistakes, arena, &list, err));
  *
  * If a sample cannot be shown because its file has changed or is unreadable, `why` has the reason; this is not an error. */
-#ifndef GT_USE_SAMPLE_CONTENT_H
-#define GT_USE_SAMPLE_CONTENT_H
+#ifndef GT_TRAIN_SAMPLE_CONTENT_H
+#define GT_TRAIN_SAMPLE_CONTENT_H
 
 #include "score/mistakes.h"
 

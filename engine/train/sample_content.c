@@ -1,4 +1,4 @@
-#include "use/sample_content.h"
+#include "train/sample_content.h"
 #include "csv.h"
 #include "fitted.h"
 #include "session/session_data.h"

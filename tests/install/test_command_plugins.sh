@@ -22,7 +22,7 @@ done <<<"$table"
 	pass listed_without_plugins || fail listed_without_plugins "$(commands)"
 gives help_of_others 0 out 'usage: gtrain run' run -h
 gives trains_without_plugins 0 out accuracy run tiny.cfg -o runs/tiny --device cpu --no-progress
-gives evaluates_without_plugins 0 out accuracy eval runs/tiny
+gives resumes_without_plugins 0 out accuracy resume runs/tiny -s train.epochs=4 --no-progress
 gives checks_without_plugins 0 out parameters check tiny.cfg
 gives no_page 69 err 'log.report: the plugin view.so, which writes the page of a run, is not installed' \
 	run tiny.cfg -o runs/r -s log.report=true --device cpu

@@ -32,10 +32,10 @@ done
 has word step ' example train = { schedule = { type = "step"; step_size = 30; }; };' 'step, a value of train.schedule.unit'
 has word_about onecycle ' about OneCycleLR, in the share pct_start of the run up from lr / div_factor' \
 	' t_max length of the schedule after the warm-up, in epochs' ' example train = { schedule = { type = "onecycle"; }; };'
-has word_keys_of_all adamw ' keys lr learning rate, before the schedule (float, 0..;' \
-	' weight_decay factor of the L2 penalty, which is added to the' ' (float, 0..; default 0.01)' \
+has word_keys_of_all adamw ' keys lr learning rate, which the schedule changes during' \
+	' weight_decay factor of the L2 penalty; the penalty is added to' \
 	' example train = { optimizer = { type = "adamw"; lr = 0.001; }; };'
-has word_default muon ' keys momentum factor of the previous momentum in the new momentum' ' (float, [0, 1]; default 0.95)'
+has word_default muon ' momentum factor of the previous momentum in the new momentum' ' (float, [0, 1]; default 0.95)'
 for name in torch.optim.SGD optim.sgd; do has "word_by_$name" "$name" 'sgd, a value of train.optimizer.type'; done
 has word_by_function F.relu 'relu, a value of model.layers[].type'
 has word_elsewhere OneCycleLR 'onecycle, a value of train.schedule.type'

@@ -208,7 +208,7 @@ cp alone/latest/model.safetensors nix.safetensors
 gives error_at_start_is_repeated 0 out '  1  nix.safetensors' sweep unfit
 [ "$(grep -c complete "$tmp/out")" = 2 ] || fail error_at_start_is_repeated "$(cat "$tmp/out" "$tmp/err")"
 sed -e 's|name = "synthetic".*samples_test = 64;|root = "absent"; format = "folder"; batch = 16;|' tiny.cfg >absent.cfg
-gives no_data 66 err 'absent.cfg:3: data.root: expected the folder of the data, but' sweep absent.cfg -s data.batch=16,32 -o no
+gives no_data 66 err 'absent.cfg:3: data.root: expected the directory of the data, but' sweep absent.cfg -s data.batch=16,32 -o no
 if [ "$(wc -l <err)" = 1 ] && [ ! -e no ]; then pass no_data_is_said_once; else fail no_data_is_said_once "$(cat err)"; fi
 mkdir -p there/a there/b
 dark=iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAAAAADhZOFXAAAADklEQVR42mOQgwIGyhgADlcHgX3rLBkAAAAASUVORK5CYII=
@@ -216,7 +216,7 @@ for i in $(seq 40); do { base64 -d <<<$dark; echo "$i"; } >"there/$([ "$i" -gt 2
 gives one_has_data 0 out 'complete' sweep absent.cfg -s data.root=absent,there -s train.epochs=1 -o one
 [ "$(grep -c complete out)" = 1 ] || fail one_has_data "$(cat out)"
 mv there gone
-gives no_data_continued 66 err 'data.root: expected the folder' sweep one
+gives no_data_continued 66 err 'data.root: expected the directory' sweep one
 if [ "$(wc -l <err)" = 1 ]; then pass no_data_continued_once; else fail no_data_continued_once "$(cat err)"; fi
 mv gone there
 # a sweep over seed: the samples of valid differ, unless data.valid_seed is set

@@ -99,7 +99,7 @@ for ranks in 1 2; do
 	rm -rf "$tmp/again"
 	cp -r "$tmp/exact" "$tmp/again"
 	"$gtrain" resume --no-progress --from 7 --nproc $ranks "$tmp/again" >"$tmp/out" 2>"$tmp/err" </dev/null
-	rc=$? told=$(grep -c 'because this run has 1 rank, and 2 wrote the checkpoint' "$tmp/err")
+	rc=$? told=$(grep -c 'because this run has 1 rank, but 2 wrote the checkpoint' "$tmp/err")
 	if [ "$rc $told" = "0 $((2 - ranks))" ]; then
 		echo "ok reshard_tells_of_other_ranks_$ranks"
 	else

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/cli.sh"
 cd "$tmp" || exit 1
 tiny_config
-gives without_tensorboard 78 err 'log.histograms: expected 0 without log.tensorboard = true, whose files get the histograms, got 1' \
+gives without_tensorboard 78 err 'log.histograms: expected 0, because histograms need log.tensorboard = true, got 1' \
 	check tiny.cfg -s log.histograms=1
 command -v python3 >/dev/null || { skip histograms 'python3 is not installed'; exit 0; }
 cat >compare.py <<'PY'

@@ -97,4 +97,4 @@ gives not_a_number 65 err 'bad.csv:4: expected a finite number for size, got "bi
 sed 's/,2\.5$/,1e99/' all.csv >bad.csv
 gives too_large 65 err 'expected a finite number' check numbers.cfg -s "data.train=[\"$PWD/bad.csv\"]"
 tail -n +2 all.csv >bare.csv
-gives no_header 78 err 'expected a first line with the names' check numbers.cfg -s "data.train=[\"$PWD/bare.csv\"]"
+gives no_header 78 err 'expected a first line with column names' check numbers.cfg -s "data.train=[\"$PWD/bare.csv\"]"

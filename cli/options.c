@@ -225,7 +225,7 @@ static enum gt_code store_value(struct gt_cli *cli, const struct gt_option *o, c
 		return GT_OK;
 	}
 	}
-	return gt_fail(err, GT_EINTERNAL, "option %s has no kind", shown);
+	return gt_fail(err, GT_EINTERNAL, "the table of options has no type for the option %s", shown);
 }
 
 static enum gt_code parse_long(struct gt_cli *cli, const struct gt_command *c, char **words, int n, int *pos, struct gt_err *err)

@@ -6,7 +6,7 @@
  * you change these limits, measure on a GPU against separate calls at N = 32, 128, 512 and 1024. */
 #define ROWS 1024         /* maximum number of rows of linear+loss: each row has a block, which reads all weights */
 #define WEIGHTS (1 << 15) /* maximum number of elements of the weights, so that they fit into a cache beside the rows */
-#define BACK_ROWS 512     /* maximum number of rows of linear.dx+dw: a thread reads an eighth of them one after the other */
+#define BACK_ROWS 512     /* maximum number of rows of linear.dx+dw, because each thread loops over an eighth of the rows */
 #define BACK_IN (1 << 16)
 #define HEAD_FEATURES 128 /* maximum number of features of a head of attention */
 

@@ -196,7 +196,7 @@ enum gt_code gt_table_json_get(const struct gt_json_value *v, const char *path, 
 static enum gt_code fail_difference(const char *where, const char *path, const char *column, const char *what, struct gt_err *err)
 {
 	char shown[GT_CELL_SHOWN];
-	return gt_fail(err, GT_EDATA, "%.300s: column \"%s\": expected %s of the checkpoint %.300s, got something else",
+	return gt_fail(err, GT_EDATA, "%.300s: column \"%s\": expected %s of the checkpoint %.300s, got a different value",
 	               where, gt_cell_shown(column, shown), what, path);
 }
 

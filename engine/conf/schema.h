@@ -1,6 +1,6 @@
-/* The table of all keys: each row has the path, type, offset in struct gt_conf, default, range and help text of one key. Reading
- * (read_rows.c), the resolved config (write_config.c), the checks of --set, suggestions and gtrain.cfg(5) follow from it. The keys of a
- * layer type are the attributes of its operation (ir/op.h). */
+/* The table of all keys: each row has the path, type, offset in struct gt_conf, default, range and help text of one key. The
+ * reader (read_rows.c), the writer of the resolved config (write_config.c), the checks of --set, the suggestions and gtrain.cfg(5) are
+ * made from the table. The keys of a layer type are the attributes of its operation (ir/op.h). */
 #ifndef GT_CONF_SCHEMA_H
 #define GT_CONF_SCHEMA_H
 

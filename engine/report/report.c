@@ -243,7 +243,7 @@ static void write_columns(struct gt_json *j, const struct gt_fitted *l, uint64_t
 	gt_json_uint(j, "reading_bytes", reading);
 }
 
-/* Writes the path of the data, the division of the transforms, the columns or texts, and the number of samples. */
+/* Writes the path of the data, which transforms the threads and the GPU execute, the columns or texts, and the number of samples. */
 static enum gt_code write_data(struct gt_json *j, const struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
 	const struct { const char *split; int64_t n; } split[] = {

@@ -137,7 +137,8 @@ static uint64_t split_seed(const struct gt_conf *c)
 	return (uint64_t)(c->data.valid_seed < 0 ? c->seed : c->data.valid_seed);
 }
 
-/* Divides the training samples by their indices, stratified by group[n], 0 ... groups - 1; groups 0: not stratified. */
+/* Splits the training samples into train and valid, by their indices. group[n]: class of each sample, below `groups`, for a stratified
+ * split; groups = 0: the split is not stratified. */
 static enum gt_code divide_numbers(const struct gt_conf *c, int64_t nvalid, const int32_t *group, int64_t groups,
                                    struct gt_session_files *out, struct gt_err *err)
 {
@@ -153,7 +154,7 @@ static enum gt_code divide_numbers(const struct gt_conf *c, int64_t nvalid, cons
 	return gt_permute_split(split_seed(c), n, nvalid, train, valid, err);
 }
 
-/* Divides the training samples by their ids. */
+/* Splits the training samples into train and valid, by their ids. */
 static enum gt_code divide_marks(const struct gt_conf *c, const int32_t *group, int64_t groups, struct gt_session_files *out,
                                  struct gt_err *err)
 {

@@ -127,7 +127,7 @@ static enum gt_code open_communicator(struct team_setup *m, struct gt_rendezvous
 static enum gt_code reserve_descriptors(const struct gt_world *w, bool one_host, struct gt_err *err)
 {
 	char who[64];
-	/* descriptors per rank: a pidfd on one host; otherwise gloo's two connections, and their other ends while they are opened */
+	/* file descriptors per rank: a pidfd if all ranks are on one host; else two connections of gloo, and two more during their setup */
 	int each = one_host ? 1 : 4;
 	int need = w->world * (w->rank ? each : each + 1) + FILES;
 	snprintf(who, sizeof who, "rank %d of %d", w->rank, w->world);

@@ -5,7 +5,7 @@
 #include "cuda/columns.cuh"
 #include "moments.h"
 
-/* Indices of tables in the scratch memory with one value for each channel. The partial results follow the tables. */
+/* Indices of tables in the scratch memory with one value for each channel. The partial sums of the blocks come after these tables. */
 enum { C_SCALE, C_SHIFT, C_DOT, C_SUM, C_COUNT };
 
 static inline float *partials_of(float *scratch, int64_t c)

@@ -253,8 +253,8 @@ struct gt_report_opts {
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, const struct gt_report_opts *o, struct gt_err *err);
 
 /* check_text.c. Prints parts of the report of `gtrain check` as text. f: the object that --json prints. The functions print the columns of
- * a data table (nothing for other data), add rows with facts about texts and sequence lengths to a text table, print memory, buckets,
- * stages and traffic of the ranks, and write a line about the ranks to buf. */
+ * a data table (nothing for other data); add rows about texts and sequence lengths to an output table; print memory, buckets, stages and
+ * traffic of each rank; write one line about the ranks to buf. */
 enum gt_code gt_cli_columns_text(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err);
 void gt_cli_texts_facts(struct gt_table *table, const struct gt_json_value *f);
 enum gt_code gt_cli_ranks_text(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err);

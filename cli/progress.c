@@ -81,8 +81,8 @@ static void show_parts(struct gt_progress *p, const struct gt_parts *parts)
 		gt_cli_note(p->cli, "%s", text);
 }
 
-/* Handles a failed write to stdout. After a broken pipe, stops the run with a checkpoint if the run's signal handler is installed. After
- * another failure, such as a full disk, prints a warning; training continues, and the exit status is 74. */
+/* Handles a failed write to stdout. After a broken pipe, stops the run with a checkpoint if the run's signal handler is installed. If the
+ * write failed for another reason, such as a full disk, prints a warning; training continues, and the exit status is 74. */
 static void handle_lost_output(struct gt_progress *p)
 {
 	struct sigaction sa;

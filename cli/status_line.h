@@ -17,7 +17,7 @@ void gt_status_erase(struct gt_cli *cli);
 struct gt_part {
 	int rank;    /* the part with the highest rank is left out first */
 	bool tight;  /* one space, instead of two, separates this part from the previous part */
-	double bar;  /* for a bar, which fills the remaining width: the filled share, 0 ... 1; NAN: the part is a text */
+	double bar;  /* for a progress bar, which takes the remaining width: the progress, 0 ... 1; NAN: the part is a text */
 	char text[GT_PART_TEXT];
 };
 struct gt_parts {

@@ -19,7 +19,7 @@ struct gt_arena;
 struct gt_page_spec {
 	const char *run;          /* run directory, or a checkpoint in one */
 	const char *out;          /* the file to write; NULL: report.html in the run directory */
-	/* split to evaluate, as for gt_eval; if the evaluation fails, no page is written. NULL: test, or valid if the data has no split test */
+	/* split to evaluate, as for gt_eval; if the evaluation fails, no page is written. NULL: the split "test", or else the split "valid" */
 	const char *split;
 	const char *const *sets;  /* [nsets] keys of the config that are set for the evaluation, such as data.root of data that has moved */
 	int nsets;

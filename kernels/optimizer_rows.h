@@ -76,7 +76,7 @@
 	  {"adjust_lr"}, {"normalize"})                                                                                          \
 	X(LION, "lion", LION, false,                                                                                            \
 	  "Lion, of the paper Symbolic Discovery of Optimization Algorithms (2023), which steps by the sign of an average of "  \
-	  "gradients; betas are the weights for the direction and for the stored average; its weight decay is also decoupled",  \
+	  "gradients; betas[0] makes the direction of a step, betas[1] the stored average; the weight decay is decoupled, as in adamw",  \
 	  {"betas", "[0.9, 0.99]"})                                                                                             \
 	X(NADAM, "nadam", NADAM, false, "torch.optim.NAdam", {"betas"}, {"eps"}, {"momentum_decay"}, {"decoupled_weight_decay"}) \
 	X(RADAM, "radam", RADAM, false, "torch.optim.RAdam", {"betas"}, {"eps"}, {"decoupled_weight_decay"})                    \

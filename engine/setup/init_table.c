@@ -56,7 +56,7 @@ static enum gt_code fail_no_target(const struct look *l, struct gt_err *err)
 	return gt_fail(err, GT_EUSAGE, "--target: expected the column of %.300s to predict, one of: %s", l->path, list);
 }
 
-/* A target with many different integers, such as marks, is probably a value, although the inferred type is a class. */
+/* A target with many different integers, such as prices, is probably numeric (regression), although its inferred type is class. */
 static enum gt_table_task choose_task(const struct look *l, int64_t groups)
 {
 	int k = gt_table_find(&l->table, l->target[0]);

@@ -23,7 +23,7 @@ struct gt_rate_bends { /* initialise with {0} */
 };
 
 /* Takes the rates of step `step` (from 1) and of the step after it. line: the step has a line in any case. Returns whether it needs one. A
- * schedule that bends at every step gets a limited number of lines. */
+ * schedule whose slope changes at every step, such as cosine, gets a limited number of lines in metrics.jsonl. */
 bool gt_rate_bends_take(struct gt_rate_bends *b, int64_t step, double rate, double next, bool line);
 
 #endif

@@ -17,7 +17,7 @@ static const char *const verdict_text[GT_DNN_VERDICTS] = {
     [GT_DNN_NO_PLAN] = "refuse it",
 };
 
-/* Decides by an engine's notes whether the options of the device allow the engine. */
+/* Returns whether the settings of the device (tf32, reproducible) allow an engine, by the notes that cuDNN gives for the engine. */
 static enum gt_dnn_verdict judge_engine(const struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *p,
                                         cudnnBackendDescriptor_t engine, bool compiled)
 {

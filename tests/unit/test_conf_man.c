@@ -18,20 +18,22 @@ static const struct {
      "images; a JPEG that is much larger than the result of a random_resized_crop or resize is decoded at a half, a quarter or an eighth "
      "of its size, which changes pixels a little. Random numbers are a function of seed, epoch, sample and the position in the list."},
     {"data.columns[].", "data.columns",
-     "Each entry of the list is a group with the keys below. Types that are not given follow from the rows of the training split: a "
-     "column without a value, or with a single one, is ignored, and so are whole numbers that number the rows or that are all "
-     "different in a column with a name such as id, user_id or index; of other whole numbers with at most 20 different ones, "
-     "categorical; of other numbers, continuous; of dates in an order that is clear, date; of words, categorical, but ignored if there "
-     "are more than 20 and all differ, and text if there are more than 20, more than half of the values differ, and they have 8 or "
-     "more words on average. Where at least 99 of 100 values of a column are numbers or dates, or all but one of 21 or more, the "
-     "column is one of these, and another cell, such as #REF! or inf, is an error that names its line, or missing if data.on_error is "
-     "skip. A column of numbers in another notation than data.decimal and data.thousands say is an error unless its type is given. "
-     "Where a number or a date is missing, it becomes the median, and a further input NAME_na is 1; the mean is then subtracted, and "
-     "the result divided by the standard deviation, both of the training split. A date becomes nine numbers, which are treated so one "
-     "by one. A category becomes a code: 0 a missing value, 1 a word that the training split does not have, then its words by "
-     "frequency. A text becomes tokens, as data.tokenizer and the keys after it say, which layers read as the inputs tokens and "
-     "lengths. The texts of several columns are one text, with a line for each column; a missing text, or one without tokens, is one "
-     "token of padding. Nothing is learned from the splits valid and test, and a checkpoint keeps what was learned."},
+     "Each entry of the list is a group with the keys below. Types that are not given are inferred from the rows of the training "
+     "split. A column without a value, or with only one value, is ignored; so are whole numbers that number the rows, and whole "
+     "numbers that are all different in a column with a name such as id, user_id or index. Other whole numbers with at most 20 "
+     "different values are categorical; other numbers are continuous; dates are of the type date if the order of day and month is "
+     "clear. Words are categorical; but if there are more than 20 different values, the column is text if more than half of the "
+     "values differ and have 8 or more words on average, and else is ignored if all values differ. A column has numbers (or dates) "
+     "if at least 99 of 100 values are numbers (or dates), or if only one of at least 21 values is not; another cell in such a "
+     "column, such as #REF! or inf, is an error that names the line of the cell, or, with data.on_error = skip, a missing value. If "
+     "the numbers of a column are not written as data.decimal and data.thousands specify, this is an error, unless the type is "
+     "given. Where a number or a date is missing, it becomes the median, and a further input NAME_na is 1; the mean is then "
+     "subtracted, and the result divided by the standard deviation, both of the training split. A date becomes nine numbers, and "
+     "each is treated in this way. A category becomes a code: 0 for a missing value, 1 for a word that the training split does not "
+     "have, and 2, 3, ... for the words of the training split, the most frequent word first. A text is split into tokens, as "
+     "data.tokenizer and the keys after it specify; layers read the tokens from the input \"tokens\", and their number from the input "
+     "\"lengths\". The texts of several columns are one text, with a line for each column; a missing text, or a text without tokens, "
+     "is one token of padding. Nothing is fitted to the splits valid and test; a checkpoint keeps all fitted facts."},
     {"model.", "model", NULL},
     {"model.blocks.NAME.", "model.blocks", "Each member is a template:"},
     {"model.layers[].", "model.layers",

@@ -1,5 +1,5 @@
 /* The parsed config as a tree in an arena. ctree.c builds it with libconfig, and is the only file that uses a type of libconfig. Each node
- * has its file and line. --set changes the tree; then read_rows.c reads the values by the rows of the schema. */
+ * has its file and line. --set changes the tree; then read_keys.c reads the values by the rows of the schema. */
 #ifndef GT_CONF_CTREE_H
 #define GT_CONF_CTREE_H
 

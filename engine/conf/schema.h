@@ -1,5 +1,5 @@
 /* The table of all keys: each row has the path, type, offset in struct gt_conf, default, range and help text of one key. The
- * reader (read_rows.c), the writer of the resolved config (write_config.c), the checks of --set, the suggestions and gtrain.cfg(5) are
+ * reader (read_keys.c), the writer of the resolved config (write_config.c), the checks of --set, the suggestions and gtrain.cfg(5) are
  * made from the table. The keys of a layer type are the attributes of its operation (ir/op.h). */
 #ifndef GT_CONF_SCHEMA_H
 #define GT_CONF_SCHEMA_H
@@ -116,7 +116,7 @@ struct gt_guess {
 struct gt_guess gt_guess_open(const char *word);
 void gt_guess_try(struct gt_guess *g, const char *candidate); /* the string is not copied */
 
-/* ---- reading, read_rows.c -------------------------------------------------------------------------------------------------- */
+/* ---- reading, read_keys.c -------------------------------------------------------------------------------------------------- */
 #define GT_CONF_MAX_ERRORS 20 /* reading stops after this number of errors */
 struct gt_reading {
 	struct gt_arena *arena;

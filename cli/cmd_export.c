@@ -64,6 +64,9 @@ static enum gt_code find_format(const struct export_args *a, enum format *out, s
 		               *formats[given].ending ? "that ends with " : "without an ending", formats[given].ending, formats[given].word,
 		               ending);
 	*out = given < NFORMATS ? given : named < NFORMATS ? named : FORMAT_SAFETENSORS;
+	if (*out != FORMAT_PYTORCH && *a->out && a->out[strlen(a->out) - 1] == '/')
+		return gt_fail(err, GT_EUSAGE, "--out %.500s: expected the name of a file, got a directory; --format pytorch writes a directory",
+		               a->out);
 	if (a->preprocess && *out != FORMAT_ONNX)
 		return gt_fail(err, GT_EUSAGE, "--preprocess: expected --format onnx, got %s", formats[*out].word);
 	return GT_OK;

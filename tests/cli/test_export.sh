@@ -9,6 +9,7 @@ tiny_config
 "$gtrain" run tiny.cfg -q --no-progress -o run || fail trained 'no run'
 
 # ---- formats -----------------------------------------------------------------------------------------------------------------
+gives out_directory 64 err 'expected the name of a file, got a directory; --format pytorch' export run -o x/
 gives ending_unknown 64 err 'expected a name that ends with .safetensors or .onnx' export run -o x.h5
 gives ending_unknown_names_pytorch 64 err '--format pytorch' export run -o x.pt
 gives ending_of_directory 64 err 'got .pth' export run -o d.onnx/x.pth

@@ -1,6 +1,7 @@
 #include "exec/epoch_order.h"
 #include "base/mt19937.h"
 #include "base/philox.h"
+#include "exec/class_shares.h"
 #include <stdlib.h>
 
 /* Fisher-Yates shuffle from the end. Position i draws word i % 4 of Philox counter i / 4. A draw is mapped to its range by multiplication,
@@ -86,58 +87,20 @@ enum gt_code gt_permute_split(uint64_t seed, int64_t n, int64_t nvalid, int64_t 
 	return code;
 }
 
-/* One class in gt_permute_split_classes. */
-struct stratum {
-	int64_t n, take; /* number of samples; number of validation samples among them */
-	int64_t rest;    /* n * nvalid modulo the number of all samples: the remainder of rounding down */
-	int64_t class;
-};
-
-static int by_rest(const void *a, const void *b)
-{
-	const struct stratum *x = a, *y = b;
-	if (x->rest != y->rest)
-		return x->rest < y->rest ? 1 : -1;
-	return (x->class > y->class) - (x->class < y->class);
-}
-
-static int by_class(const void *a, const void *b)
-{
-	const struct stratum *x = a, *y = b;
-	return (x->class > y->class) - (x->class < y->class);
-}
-
-/* Divides nvalid samples among the classes in proportion to their sizes (the method of the largest remainder). */
-static void divide_among_classes(struct stratum *s, int64_t classes, int64_t n, int64_t nvalid)
-{
-	int64_t left = nvalid;
-	for (int64_t k = 0; k < classes; k++) {
-		__int128 share = (__int128)s[k].n * nvalid;
-		s[k].class = k;
-		s[k].take = (int64_t)(share / n);
-		s[k].rest = (int64_t)(share % n);
-		left -= s[k].take;
-	}
-	qsort(s, (size_t)classes, sizeof *s, by_rest);
-	for (int64_t k = 0; k < left; k++)
-		s[k].take++;
-	qsort(s, (size_t)classes, sizeof *s, by_class);
-}
-
 enum gt_code gt_permute_split_classes(uint64_t seed, const int32_t *labels, int64_t n, int64_t classes, int64_t nvalid, int64_t *train,
                                       int64_t *valid, struct gt_err *err)
 {
 	int64_t *perm = malloc((size_t)n * sizeof *perm);
 	char *is_valid = calloc((size_t)n, 1);
-	struct stratum *s = calloc((size_t)classes, sizeof *s);
+	struct gt_class_share *s = calloc((size_t)classes, sizeof *s);
 	enum gt_code code = perm && is_valid && s ? GT_OK : gt_fail_memory(err, (size_t)n * sizeof *perm);
 	if (code == GT_OK) {
 		for (int64_t i = 0; i < n; i++)
 			s[labels[i]].n++;
-		divide_among_classes(s, classes, n, nvalid);
+		gt_class_shares(s, classes, n, nvalid, false);
 		shuffle_indices(gt_rng_key(seed, GT_RNG_SPLIT, 0), 0, 0, n, perm);
 		for (int64_t i = n; i-- > 0;) { /* from the end, as in gt_permute_split */
-			struct stratum *c = &s[labels[perm[i]]];
+			struct gt_class_share *c = &s[labels[perm[i]]];
 			if (c->take > 0) {
 				is_valid[perm[i]] = 1;
 				c->take--;

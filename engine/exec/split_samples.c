@@ -1,6 +1,7 @@
 #include "exec/split_samples.h"
 #include "base/arena.h"
 #include "base/philox.h"
+#include "exec/class_shares.h"
 #include <stdlib.h>
 
 /* The samples that are divided, and how: the arguments of gt_split_samples. */
@@ -114,47 +115,6 @@ struct drawn {
 	int32_t class;
 };
 
-struct quota {
-	int64_t n, take; /* number of samples of the class; number of validation samples among them */
-	double rest;     /* the part of a sample by which `take` was rounded down */
-	int64_t class;
-};
-
-static int by_rest(const void *a, const void *b)
-{
-	const struct quota *x = a, *y = b;
-	if (x->rest != y->rest)
-		return x->rest < y->rest ? 1 : -1;
-	return (x->class > y->class) - (x->class < y->class);
-}
-
-static int by_class(const void *a, const void *b)
-{
-	const struct quota *x = a, *y = b;
-	return (x->class > y->class) - (x->class < y->class);
-}
-
-/* Sets the number of validation samples of each class: the method of the largest remainder, as in StratifiedShuffleSplit, except that a
- * class with half a sample or more gets one, and that one sample of each class is left. */
-static void set_quotas(struct quota *q, int64_t classes, double share, int64_t n)
-{
-	int64_t left = (int64_t)(share * (double)n + 0.5);
-	for (int64_t k = 0; k < classes; k++) {
-		double part = share * (double)q[k].n;
-		q[k].class = k;
-		q[k].take = part >= 0.5 && part < 1 ? 1 : (int64_t)(part + 1e-9);
-		q[k].rest = part - (double)q[k].take;
-		left -= q[k].take;
-	}
-	qsort(q, (size_t)classes, sizeof *q, by_rest);
-	for (int64_t k = 0; k < classes && left > 0 && q[k].rest > 1e-9; k++, left--)
-		q[k].take++;
-	qsort(q, (size_t)classes, sizeof *q, by_class);
-	for (int64_t k = 0; k < classes; k++)
-		if (q[k].n && q[k].take >= q[k].n)
-			q[k].take = q[k].n - 1;
-}
-
 static int by_class_and_draw(const void *a, const void *b)
 {
 	const struct drawn *x = a, *y = b;
@@ -218,7 +178,7 @@ static void join_ids(struct drawn *s, int64_t n, char *is_valid)
 /* Takes the share of each class: its samples with the lowest draws. */
 static enum gt_code split_classes(const struct division *d, char *is_valid, struct gt_err *err)
 {
-	struct quota *q = calloc((size_t)d->strata, sizeof *q);
+	struct gt_class_share *q = calloc((size_t)d->strata, sizeof *q);
 	struct drawn *s = malloc(((size_t)d->n + 1) * sizeof *s);
 	enum gt_code code = q && s ? GT_OK : gt_fail_memory(err, (size_t)d->n * sizeof *s);
 	for (int64_t i = 0; i < d->n && code == GT_OK; i++) {
@@ -227,7 +187,7 @@ static enum gt_code split_classes(const struct division *d, char *is_valid, stru
 		is_valid[i] = 0;
 	}
 	if (code == GT_OK) {
-		set_quotas(q, d->strata, d->share, d->n);
+		gt_class_shares(q, d->strata, d->n, (int64_t)(d->share * (double)d->n + 0.5), true);
 		qsort(s, (size_t)d->n, sizeof *s, by_class_and_draw);
 		for (int64_t k = 0, at = 0; k < d->strata; at += q[k++].n)
 			take_lowest(s + at, q[k].n, q[k].take, is_valid);

@@ -45,15 +45,7 @@ static int64_t panel_size(int64_t m, int64_t out)
 
 #pragma GCC push_options
 #pragma GCC target("avx512f")
-#define V __m512
-#define VW 16
-#define LOAD(p) _mm512_loadu_ps(p)
-#define STORE(p, v) _mm512_storeu_ps(p, v)
-#define BCAST(p) _mm512_set1_ps(*(p))
-#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
-#define RELU(a) _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, ZERO(), _CMP_NLE_UQ), a)
-#define ZERO() _mm512_setzero_ps()
-#define N(name) name##_avx512
+#include "cpu/vector_avx512.inc"
 #define MR 8
 #define NB 2
 #define WR 8
@@ -96,15 +88,7 @@ static inline __attribute__((always_inline)) void transpose_avx512(const float *
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
-#define V __m256
-#define VW 8
-#define LOAD(p) _mm256_loadu_ps(p)
-#define STORE(p, v) _mm256_storeu_ps(p, v)
-#define BCAST(p) _mm256_set1_ps(*(p))
-#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
-#define RELU(a) _mm256_and_ps(_mm256_cmp_ps(a, ZERO(), _CMP_NLE_UQ), a)
-#define ZERO() _mm256_setzero_ps()
-#define N(name) name##_avx2
+#include "cpu/vector_avx2.inc"
 #define MR 6
 #define NB 1
 #define WR 4

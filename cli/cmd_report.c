@@ -3,6 +3,7 @@
 #include "gtrain_view.h"
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 struct report_args {
 	struct gt_job_args job;
@@ -48,6 +49,9 @@ static enum gt_code run_report(struct gt_cli *cli, struct gt_err *err)
 	struct gt_page page;
 	if (a->out && !strcmp(a->out, "-"))
 		return gt_fail(err, GT_EUSAGE, "--out: expected the name of a file, got '-'; a page is not written to standard output");
+	const char *ending = a->out ? strrchr(a->out, '.') : NULL;
+	if (a->out && (!ending || (strcasecmp(ending, ".html") && strcasecmp(ending, ".htm"))))
+		return gt_fail(err, GT_EUSAGE, "--out: expected a file name that ends in .html, got '%.500s'", a->out);
 	GT_TRY(gt_page_write(&spec, cli->arena, &page, err));
 	if (cli->args.json)
 		return print_json(cli, &page, err);

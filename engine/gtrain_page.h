@@ -41,7 +41,8 @@ struct gt_page {
 
 /* Evaluates the best checkpoint of a run (the newest if none is best) and writes a page about the run: results, curves, scores of the
  * classes, mistakes, layers, config and checkpoints. The page needs neither network nor other files. A part whose data is missing is left
- * out; the page and `warn` report it. Replaces the file atomically. GT_ENOINPUT: there is no run. */
+ * out; the page and `warn` report it. Replaces the file atomically; a page in the run directory is not replaced by a page without scores
+ * (GT_ECANTCREAT). GT_ENOINPUT: there is no run. */
 enum gt_code gt_page_write(const struct gt_page_spec *spec, struct gt_arena *a, struct gt_page *out, struct gt_err *err);
 
 #endif

@@ -157,6 +157,16 @@ static enum gt_code fill_result(struct gt_page_facts *p, struct gt_err *err)
 	return GT_OK;
 }
 
+/* Keeps an earlier page at the default place if the new page would have no scores. */
+static enum gt_code keep_better_page(const struct gt_page_facts *p, struct gt_err *err)
+{
+	struct stat st;
+	if (p->spec->out || p->eval || stat(p->page->path, &st))
+		return GT_OK;
+	return gt_fail(err, GT_ECANTCREAT, "%s: not replaced, because the new page would have no scores; add -o FILE to write the new page to "
+	               "another file", p->page->path);
+}
+
 /* Fails if the file cannot be written, before the evaluation, which can take long. */
 static enum gt_code check_output(const char *path, struct gt_err *err)
 {
@@ -180,6 +190,8 @@ enum gt_code gt_page_write(const struct gt_page_spec *spec, struct gt_arena *a, 
 	enum gt_code code = gt_page_facts_open(&p, err);
 	if (code == GT_OK)
 		code = fill_result(&p, err);
+	if (code == GT_OK)
+		code = keep_better_page(&p, err);
 	if (code == GT_OK)
 		code = make_page(&p, err);
 	gt_page_facts_close(&p);

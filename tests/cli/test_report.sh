@@ -16,7 +16,10 @@ gives empty_split 66 err 'has no samples' report runs/tiny --split valid -o empt
 [ -e empty.html ] && fail empty_split_writes_nothing 'a page' || pass empty_split_writes_nothing
 gives standard_output 64 err "expected the name of a file, got '-'" report runs/tiny -o -
 gives no_directory 73 err 'none/x.html' report runs/tiny -o none/x.html
-gives not_a_file 73 err '/dev/null: expected a regular file' report runs/tiny -o /dev/null
+ln -s /dev/null null.html
+gives not_a_file 73 err 'null.html: expected a regular file' report runs/tiny -o null.html
+gives other_ending 64 err "expected a file name that ends in .html, got 'page.pdf'" report runs/tiny -o page.pdf
+gives no_ending 64 err "expected a file name that ends in .html, got 'runs/page'" report runs/tiny -o runs/page
 gives default_file 0 err 'wrote runs/tiny/report.html' report runs/tiny
 gives checkpoint_of_a_run 0 err 'wrote a.html' report runs/tiny/latest -o a.html
 run report runs/tiny -o b.html -q
@@ -86,7 +89,12 @@ for k, name in enumerate(("<script>alert(1)", "\"onload=x' &amp;", "plain")):
 PY
 train fm.cfg -o runs/images
 gives images 0 err wrote report runs/images -o images.html
+cp images.html runs/images/report.html
 mv pictures moved
+gives better_page 73 err 'the new page would have no scores' report runs/images
+if cmp -s images.html runs/images/report.html; then pass better_page_kept; else fail better_page_kept 'replaced'; fi
+rm runs/images/report.html
+gives page_without_scores 0 err 'wrote runs/images/report.html' report runs/images
 run report runs/images -o missing.html --json
 if [ "$rc" = 0 ] && grep -q 'warning: the page has no scores, no calibration and no mistakes: ' err &&
 	grep -q '"split":null.*"missing":\["the page has no scores' out && grep -q 'the page has no scores' missing.html &&
@@ -98,6 +106,8 @@ grep -q 'id="mistakes"' moved.html && pass moved_data_is_evaluated || fail moved
 mv moved pictures
 cp -r runs/tiny runs/bare
 rm -rf runs/bare/step-* runs/bare/latest runs/bare/best
+gives no_checkpoints_beside_a_page 73 err "runs/bare/report.html: not replaced" report runs/bare
+rm runs/bare/report.html
 gives no_checkpoints 0 err 'the page has no scores' report runs/bare
 cp -r runs/tiny runs/damaged
 for f in runs/damaged/step-*/model.safetensors; do truncate -s 100 "$f"; done

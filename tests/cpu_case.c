@@ -118,7 +118,7 @@ void tens_download(struct tens *t)
 	void *plain = malloc((size_t)n * 8 + 8);
 	gt_tdesc_unpack(&t->d, t->p, plain);
 	for (int64_t i = 0; i < n; i++)
-		t->v[i] = number_get(t->d.dtype, plain, i);
+		t->v[i] = gt_load_number(t->d.dtype, plain, i);
 	free(plain);
 }
 
@@ -185,7 +185,7 @@ bool op_run(struct op_case *c)
 				double all = 0, logical = 0;
 				tens_download(c->out[i]);
 				for (int64_t n = 0; n < gt_tdesc_padded(d); n++)
-					all += fabs(number_get(d->dtype, c->out[i]->p, n));
+					all += fabs(gt_load_number(d->dtype, c->out[i]->p, n));
 				for (int64_t n = 0; n < gt_tdesc_count(d); n++)
 					logical += fabs(c->out[i]->v[n]);
 				if (!(fabs(all - logical) <= 1e-9 * logical)) /* two orders of a sum of doubles */

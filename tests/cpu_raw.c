@@ -83,7 +83,7 @@ void raw_check(const char *file, int line, const char *what, enum gt_dtype t, co
 	double half = t == GT_BF16 ? 0x1p-8 : t == GT_F32 ? 0x1p-24 : 0x1p-53, over = 0;
 	int64_t worst = -1;
 	for (int64_t i = 0; i < n; i++) {
-		double g = number_get(t, got, i), w = want[i];
+		double g = gt_load_number(t, got, i), w = want[i];
 		/* 1e-37: below it f32 and bf16 have fewer digits */
 		double d = isnan(w) ? (isnan(g) ? 0 : HUGE_VAL)
 		           : g == w ? 0
@@ -95,5 +95,5 @@ void raw_check(const char *file, int line, const char *what, enum gt_dtype t, co
 	}
 	if (over > 1)
 		test_fail(file, line, "%s %s: element %lld of %lld is %.9g, should be %.9g (%.3g times the tolerance)", what, gt_dtype_name(t),
-		          (long long)worst, (long long)n, number_get(t, got, worst), want[worst], over);
+		          (long long)worst, (long long)n, gt_load_number(t, got, worst), want[worst], over);
 }

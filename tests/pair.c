@@ -52,7 +52,7 @@ void *pair_filled(enum gt_dtype t, int64_t n, uint32_t seed)
 void pair_scale(enum gt_dtype t, void *p, int64_t n, double mul, double add)
 {
 	for (int64_t i = 0; i < n; i++)
-		put(t, p, i, (float)(number_get(t, p, i) * mul + add));
+		put(t, p, i, (float)(gt_load_number(t, p, i) * mul + add));
 }
 
 /* ---- jobs --------------------------------------------------------------------------------------------------------------------- */
@@ -281,16 +281,16 @@ static void same(const struct seen *s, const struct gt_tdesc *d, enum gt_dtype t
 	for (int64_t i = 0; i < n; i++) {
 		int64_t here = i / c * ld + i % c;
 		for (int64_t k = here + 1; i % c == c - 1 && k % ld; k++)
-			if (number_get(d->dtype, cuda, k) != 0) {
+			if (gt_load_number(d->dtype, cuda, k) != 0) {
 				test_fail(__FILE__, __LINE__, "%s: %s %d[%lld] is padding, but %g", gt_opcode_name(s->j->call.code), which, at,
-				          (long long)k, number_get(d->dtype, cuda, k));
+				          (long long)k, gt_load_number(d->dtype, cuda, k));
 				return;
 			}
 		uint16_t rounded = t == d->dtype ? 0 : gt_f16_from_f32(((const float *)cpu)[i]);
 		const char *want = t == d->dtype ? (const char *)cpu + (size_t)i * size : (const char *)&rounded;
 		if (!memcmp(want, (const char *)cuda + (size_t)here * size, size))
 			continue;
-		double a = number_get(d->dtype, want, 0), b = number_get(d->dtype, cuda, here), diff = fabs(a - b) / fmax(1, fabs(a));
+		double a = gt_load_number(d->dtype, want, 0), b = gt_load_number(d->dtype, cuda, here), diff = fabs(a - b) / fmax(1, fabs(a));
 		if (isnan(a) && isnan(b) && getenv("PAIR_GPU")) /* a GPU has one NaN */
 			continue;
 		if (tol > 0 && ((isnan(a) && isnan(b)) || diff <= tol)) {

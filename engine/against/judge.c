@@ -1,5 +1,5 @@
 #include "against/judge.h"
-#include "ew.h"
+#include "load_number.h"
 #include "opsig.h"
 #include <float.h>
 #include <math.h>
@@ -8,19 +8,6 @@
 static bool is_float(enum gt_dtype t)
 {
 	return t == GT_F32 || t == GT_F64 || t == GT_BF16 || t == GT_F16;
-}
-
-static double load_number(enum gt_dtype t, const void *p, int64_t i)
-{
-	switch (t) {
-	case GT_F32: return ((const float *)p)[i];
-	case GT_F64: return ((const double *)p)[i];
-	case GT_BF16: return gt_bf16_to_f32(((const uint16_t *)p)[i]);
-	case GT_F16: return gt_f16_to_f32(((const uint16_t *)p)[i]);
-	case GT_I32: return ((const int32_t *)p)[i];
-	case GT_I64: return (double)((const int64_t *)p)[i];
-	default: return ((const uint8_t *)p)[i];
-	}
 }
 
 /* ---- the rule of a call ------------------------------------------------------------------------------------------------------------ */
@@ -76,7 +63,7 @@ static double largest_magnitude(const struct gt_tdesc *d, const void *p)
 {
 	double top = 0;
 	for (int64_t i = 0; i < count_elements(d); i++) {
-		double v = fabs(load_number(d->dtype, p, i));
+		double v = fabs(gt_load_number(d->dtype, p, i));
 		top = v > top && v <= DBL_MAX ? v : top;
 	}
 	return top;
@@ -135,7 +122,7 @@ struct gt_verdict gt_judge_tensor(const struct gt_judge *j, const struct gt_tdes
 	double atol = is_float(d->dtype) ? absolute_tolerance(j, id, largest_magnitude(d, want)) : 0;
 	double rtol = is_float(d->dtype) ? gt_tolerance_of(id)->rtol : 0;
 	for (int64_t i = 0; i < count_elements(d); i++) {
-		double a = load_number(d->dtype, got, i), b = load_number(d->dtype, want, i);
+		double a = gt_load_number(d->dtype, got, i), b = gt_load_number(d->dtype, want, i);
 		note_element(&v, a, b, atol + rtol * fabs(b), i);
 	}
 	return v;
@@ -146,7 +133,7 @@ double gt_judge_distance(const struct gt_tdesc *d, const void *a, const void *b)
 {
 	double most = 0;
 	for (int64_t i = 0; is_float(d->dtype) && i < count_elements(d); i++) {
-		double v = fabs(load_number(d->dtype, a, i) - load_number(d->dtype, b, i));
+		double v = fabs(gt_load_number(d->dtype, a, i) - gt_load_number(d->dtype, b, i));
 		most = v > most ? v : most;
 	}
 	return most;
@@ -165,7 +152,7 @@ void gt_judge_disturb(const struct gt_tdesc *d, void *p, uint32_t seed)
 	if (d->dtype != GT_F32 && d->dtype != GT_BF16 && d->dtype != GT_F16)
 		return;
 	for (int64_t i = 0; i < count_elements(d); i++) {
-		double v = load_number(d->dtype, p, i);
+		double v = gt_load_number(d->dtype, p, i);
 		seed = next_random(seed);
 		if (v == 0 || !isfinite(v))
 			continue;

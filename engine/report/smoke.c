@@ -188,8 +188,8 @@ static enum gt_code run_resumed(struct gt_smoke_test *s, struct gt_err *err)
 }
 
 /* ---- the two ends --------------------------------------------------------------------------------------------------------------- */
-static enum gt_code compare_tensor(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, const struct gt_ckpt_tensor *t, bool *same,
-                                   struct gt_err *err)
+enum gt_code gt_smoke_read_pair(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, const struct gt_ckpt_tensor *t, char **x,
+                                char **y, struct gt_err *err)
 {
 	size_t bytes = gt_tdesc_bytes(&t->desc);
 	char *buf = malloc(2 * bytes + 1);
@@ -198,9 +198,23 @@ static enum gt_code compare_tensor(const struct gt_ckpt *a, const struct gt_ckpt
 	enum gt_code code = gt_ckpt_read(a, file, t->name, &t->desc, buf, err);
 	if (code == GT_OK)
 		code = gt_ckpt_read(b, file, t->name, &t->desc, buf + bytes, err);
-	*same = code == GT_OK && !memcmp(buf, buf + bytes, bytes);
-	free(buf);
-	return code;
+	if (code != GT_OK) {
+		free(buf);
+		return code;
+	}
+	*x = buf;
+	*y = buf + bytes;
+	return GT_OK;
+}
+
+static enum gt_code compare_tensor(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, const struct gt_ckpt_tensor *t, bool *same,
+                                   struct gt_err *err)
+{
+	char *x, *y;
+	GT_TRY(gt_smoke_read_pair(a, b, file, t, &x, &y, err));
+	*same = !memcmp(x, y, gt_tdesc_bytes(&t->desc));
+	free(x);
+	return GT_OK;
 }
 
 /* Fails with an error that names the tensors of a file that differ. */

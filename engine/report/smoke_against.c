@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fileio.h"
 #include "base/json_read.h"
+#include "load_number.h"
 #include "plan/strategy.h"
 #include "report/smoke_parts.h"
 #include "session/session.h"
@@ -60,19 +61,12 @@ static enum gt_code run_on_cpu(struct gt_smoke_test *s, const char *dir, int pre
 }
 
 /* ---- two checkpoints ---------------------------------------------------------------------------------------------------------------- */
-static double load_number(const struct gt_tdesc *d, const void *p, int64_t i)
-{
-	return d->dtype == GT_F32   ? (double)((const float *)p)[i]
-	       : d->dtype == GT_F64 ? ((const double *)p)[i]
-	                            : (double)((const int64_t *)p)[i];
-}
-
 /* Returns the 2-norm of a - b over that of b. */
 static double relative_distance(const struct gt_tdesc *d, const void *a, const void *b)
 {
 	double off = 0, size = 0;
 	for (int64_t i = 0; i < gt_tdesc_count(d); i++) {
-		double x = load_number(d, a, i), y = load_number(d, b, i);
+		double x = gt_load_number(d->dtype, a, i), y = gt_load_number(d->dtype, b, i);
 		off += (x - y) * (x - y);
 		size += y * y;
 	}
@@ -82,16 +76,11 @@ static double relative_distance(const struct gt_tdesc *d, const void *a, const v
 static enum gt_code measure_tensor(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, const struct gt_ckpt_tensor *t, double *out,
                                    struct gt_err *err)
 {
-	size_t bytes = gt_tdesc_bytes(&t->desc);
-	char *buf = malloc(2 * bytes + 1);
-	if (!buf)
-		return gt_fail_memory(err, 2 * bytes);
-	enum gt_code code = gt_ckpt_read(a, file, t->name, &t->desc, buf, err);
-	if (code == GT_OK)
-		code = gt_ckpt_read(b, file, t->name, &t->desc, buf + bytes, err);
-	*out = code == GT_OK ? relative_distance(&t->desc, buf, buf + bytes) : 0;
-	free(buf);
-	return code;
+	char *x, *y;
+	GT_TRY(gt_smoke_read_pair(a, b, file, t, &x, &y, err));
+	*out = relative_distance(&t->desc, x, y);
+	free(x);
+	return GT_OK;
 }
 
 static enum gt_code measure_file(struct gt_smoke_test *s, const struct gt_ckpt *a, const struct gt_ckpt *b, int file,

@@ -40,6 +40,9 @@ enum gt_code gt_smoke_start_ranks(struct gt_smoke_test *s, char *const *base, co
 enum gt_code gt_smoke_set_options(struct gt_smoke_test *s, int extra, const char ***more, int *n, struct gt_err *err);
 /* Opens the checkpoint of the last step. which: as in gt_ckpt_open. */
 enum gt_code gt_smoke_open_last(const char *path, const char *which, struct gt_ckpt **out, struct gt_err *err);
+/* Reads tensor t of a file of both checkpoints into memory of malloc, which begins at *x; the caller frees *x. */
+enum gt_code gt_smoke_read_pair(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, const struct gt_ckpt_tensor *t, char **x,
+                                char **y, struct gt_err *err);
 
 /* Compares with the CPU: runs on the CPU, then each operation. GT_EDIFFERS: they differ. Call it after the uninterrupted run. */
 enum gt_code gt_smoke_against(struct gt_smoke_test *s, struct gt_err *err);

@@ -84,7 +84,7 @@ static double apart(const struct tensor *a, const struct tensor *b)
 	char *x = host_of(a), *y = host_of(b);
 	double most = 0;
 	for (int64_t i = 0; i < gt_tdesc_count(&a->d); i++) {
-		double u = number_get(a->d.dtype, x, i), v = number_get(b->d.dtype, y, i), d = fabs(u - v) / fmax(1, fabs(u));
+		double u = gt_load_number(a->d.dtype, x, i), v = gt_load_number(b->d.dtype, y, i), d = fabs(u - v) / fmax(1, fabs(u));
 		most = d > most || isnan(d) ? d : most;
 	}
 	free(x);

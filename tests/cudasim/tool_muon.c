@@ -81,7 +81,7 @@ TEST(muon_in_f32)
 /* ---- bf16 ------------------------------------------------------------------------------------------------------------------------ */
 static double rounded(double x)
 {
-	return number_get(GT_BF16, &(uint16_t){gt_bf16_from_f32((float)x)}, 0);
+	return gt_load_number(GT_BF16, &(uint16_t){gt_bf16_from_f32((float)x)}, 0);
 }
 
 /* c[m, n] = alpha a[m, k] b[k, n] + beta d, rounded; strides of rows and columns. */

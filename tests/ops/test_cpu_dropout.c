@@ -29,10 +29,10 @@ TEST(dropout_keeps_the_right_share)
 			dropout_run(3, type, &attr, (struct gt_step_args){.seed = 1, .stride = 1}, n, per, x, y);
 			int64_t zeros = 0, pairs = 0, wrong = 0;
 			for (int64_t i = 0; i < count; i++) {
-				double v = number_get(type, y, i);
+				double v = gt_load_number(type, y, i);
 				zeros += v == 0;
-				pairs += i && v == 0 && number_get(type, y, i - 1) == 0;
-				double want = number_get(type, x, i) / (1 - ps[k]), half = type == GT_BF16 ? 0x1p-8 : 0x1p-23;
+				pairs += i && v == 0 && gt_load_number(type, y, i - 1) == 0;
+				double want = gt_load_number(type, x, i) / (1 - ps[k]), half = type == GT_BF16 ? 0x1p-8 : 0x1p-23;
 				wrong += v != 0 && !(fabs(v - want) <= half * want); /* the scale is rounded, then the product */
 			}
 			/* Five standard deviations of a binomial; neighbours are independent. The draws are fixed: this cannot flicker. */
@@ -129,7 +129,7 @@ TEST(dropout_of_channels_and_samples)
 					uint32_t unit = u ? 0 : (uint32_t)(i % C); /* channels last */
 					struct gt_philox r = gt_rng_draw(gt_rng_key(11, GT_RNG_DROPOUT, 7), 2, 40 + 3 * (uint32_t)s, 0, unit / 4);
 					bool keep = gt_rng_uniform(r.v[unit % 4]) >= 0.25f;
-					wrong += number_get(type, y, s * C * P + i) != (keep ? 4 : 0); /* 3 / 0.75 is exact in every type */
+					wrong += gt_load_number(type, y, s * C * P + i) != (keep ? 4 : 0); /* 3 / 0.75 is exact in every type */
 					kept += keep, dropped += !keep;
 				}
 			CHECK_MSG(!wrong && kept && dropped, "unit %d: %d elements differ, %d dropped", units[u], wrong, dropped);

@@ -217,7 +217,7 @@ static void act_case(const struct act *act, enum gt_dtype t, int64_t n)
 	raw_random(t, b, n, 2, -6, 6);
 	for (int64_t i = 0; i < n; i++) {
 		double mag;
-		want[i] = act->f(number_get(t, a, i), number_get(t, b, i), &mag);
+		want[i] = act->f(gt_load_number(t, a, i), gt_load_number(t, b, i), &mag);
 		tol[i] = act->ulps * raw_eps(t) * mag;
 	}
 	raw_run(1, &call, (void *[]){a, b}, (void *[]){y}, NULL);
@@ -349,7 +349,7 @@ TEST(add_of_many_rounds_once)
 				in[k] = NEW(type, n);
 				raw_random(type, in[k], n, (uint32_t)k, -1, 1);
 				for (int64_t i = 0; i < n; i++) {
-					want[i] += number_get(type, in[k], i);
+					want[i] += gt_load_number(type, in[k], i);
 					tol[i] += raw_eps(type) * fabs(want[i]); /* one rounding of each partial sum */
 				}
 			}
@@ -379,9 +379,9 @@ TEST(cast_rounds_to_nearest)
 		number_put(from, x, 0, NAN);
 		number_put(from, x, 1, -INFINITY);
 		for (int64_t i = 0; i < n; i++)
-			number_put(to, z, i, number_get(from, x, i));
+			number_put(to, z, i, gt_load_number(from, x, i));
 		raw_run(1, &call, (void *[]){x}, (void *[]){y}, NULL);
-		CHECK(isnan(number_get(to, y, 0)));
+		CHECK(isnan(gt_load_number(to, y, 0)));
 		CHECK(!memcmp((char *)y + gt_dtype_size(to), (char *)z + gt_dtype_size(to), (size_t)(n - 1) * gt_dtype_size(to)));
 		free(x), free(y), free(z);
 	}
@@ -439,7 +439,7 @@ static void concat_case(enum gt_dtype t, int rank, int nparts, int64_t h, int64_
 		for (int64_t c = 0, k = 0, at = 0; c < total; c++, at++) {
 			if (at == part[k].dim[1])
 				k++, at = 0;
-			CHECK(number_get(t, y, r * total + c) == number_get(t, in[k], r * part[k].dim[1] + at));
+			CHECK(gt_load_number(t, y, r * total + c) == gt_load_number(t, in[k], r * part[k].dim[1] + at));
 		}
 	dcall.out[nparts - 1] = NULL; /* one that nobody wants */
 	void *out[8];
@@ -475,11 +475,11 @@ static void softmax_case(enum gt_dtype t, int rank, int64_t n, int64_t c, int64_
 	for (int64_t r = 0; r < rows; r++) {
 		double max = -INFINITY, sum = 0;
 		for (int64_t j = 0; j < c; j++)
-			max = fmax(max, number_get(t, x, r * c + j));
+			max = fmax(max, gt_load_number(t, x, r * c + j));
 		for (int64_t j = 0; j < c; j++)
-			sum += exp(number_get(t, x, r * c + j) - max);
+			sum += exp(gt_load_number(t, x, r * c + j) - max);
 		for (int64_t j = 0; j < c; j++) {
-			lp[r * c + j] = number_get(t, x, r * c + j) - max - log(sum);
+			lp[r * c + j] = gt_load_number(t, x, r * c + j) - max - log(sum);
 			p[r * c + j] = exp(lp[r * c + j]);
 		}
 	}
@@ -498,12 +498,12 @@ static void softmax_case(enum gt_dtype t, int rank, int64_t n, int64_t c, int64_
 		for (int64_t r = 0; r < rows; r++) {
 			double dot = 0, mag = 0;
 			for (int64_t j = 0; j < c; j++) {
-				double g = number_get(t, dy, r * c + j) * (pass ? 1 : number_get(t, y, r * c + j));
+				double g = gt_load_number(t, dy, r * c + j) * (pass ? 1 : gt_load_number(t, y, r * c + j));
 				dot += g;
 				mag += fabs(g);
 			}
 			for (int64_t j = 0; j < c; j++) {
-				double g = number_get(t, dy, r * c + j), yv = number_get(t, y, r * c + j);
+				double g = gt_load_number(t, dy, r * c + j), yv = gt_load_number(t, y, r * c + j);
 				want[r * c + j] = pass ? g - exp(yv) * dot : yv * (g - dot);
 				tol[r * c + j] = (pass ? fabs(g) + 4 * exp(yv) * mag : 2 * yv * (fabs(g) + mag)) * (8 + (double)c / 16) * raw_eps(t);
 			}

@@ -45,13 +45,13 @@ static void loss_check(const struct loss_case *k, enum gt_dtype t)
 			continue;
 		}
 		for (int64_t j = 0; j < c; j++)
-			max = fmax(max, number_get(t, x, r * c + j));
+			max = fmax(max, gt_load_number(t, x, r * c + j));
 		for (int64_t j = 0; j < c; j++)
-			sum += exp(number_get(t, x, r * c + j) - max);
+			sum += exp(gt_load_number(t, x, r * c + j) - max);
 		int before = 0;
 		for (int64_t j = 0; j < c; j++) {
-			double v = number_get(t, x, r * c + j), lp = v - max - log(sum), p = exp(lp), hot = j == y;
-			before += v > number_get(t, x, r * c + y) || (v == number_get(t, x, r * c + y) && j < y);
+			double v = gt_load_number(t, x, r * c + j), lp = v - max - log(sum), p = exp(lp), hot = j == y;
+			before += v > gt_load_number(t, x, r * c + y) || (v == gt_load_number(t, x, r * c + y) && j < y);
 			if (k->code == GT_OP_CROSS_ENTROPY) {
 				row += -(1 - k->smoothing) * hot * lp;
 				smooth += -k->smoothing / (double)c * lp;
@@ -172,29 +172,29 @@ static void layernorm_case(enum gt_dtype t, int rank, const int64_t *dim, bool a
 	for (int64_t j = 0; j < m; j++) {
 		int64_t pix = rank == 4 ? j / dim[1] : 0, c = rank == 4 ? j % dim[1] : j;
 		at[j] = rank == 4 ? gt_tdesc_offset(&g, (int64_t[]){c, pix / dim[3], pix % dim[3]}) : j;
-		wdg[at[j]] = add ? number_get(st, pdg, at[j]) : 0;
-		wdb[at[j]] = add ? number_get(st, pdb, at[j]) : 0;
+		wdg[at[j]] = add ? gt_load_number(st, pdg, at[j]) : 0;
+		wdb[at[j]] = add ? gt_load_number(st, pdb, at[j]) : 0;
 	}
 	for (int64_t r = 0; r < n; r++) {
 		long double mean = 0, var = 0, sum = 0, dot = 0; /* so that the reference is better than what it judges in f64 too */
 		double smag = 0, dmag = 0;
 		for (int64_t j = 0; j < m; j++)
-			mean += (long double)number_get(t, px, r * m + j) / m;
+			mean += (long double)gt_load_number(t, px, r * m + j) / m;
 		for (int64_t j = 0; j < m; j++)
-			var += (number_get(t, px, r * m + j) - mean) * (number_get(t, px, r * m + j) - mean) / m;
+			var += (gt_load_number(t, px, r * m + j) - mean) * (gt_load_number(t, px, r * m + j) - mean) / m;
 		double rstd = (double)(1 / sqrtl(var + 1e-5L));
 		for (int64_t j = 0; j < m; j++) {
-			double gamma = affine ? number_get(st, pg, at[j]) : 1, xh = (double)(number_get(t, px, r * m + j) - mean) * rstd,
-			       h = number_get(t, pdy, r * m + j) * gamma;
-			want[r * m + j] = xh * gamma + (affine ? number_get(st, pb, at[j]) : 0);
+			double gamma = affine ? gt_load_number(st, pg, at[j]) : 1, xh = (double)(gt_load_number(t, px, r * m + j) - mean) * rstd,
+			       h = gt_load_number(t, pdy, r * m + j) * gamma;
+			want[r * m + j] = xh * gamma + (affine ? gt_load_number(st, pb, at[j]) : 0);
 			/* the mean is rounded to the arithmetic: 3 eps * rstd, then four more operations */
 			tol[r * m + j] = eps * gamma * (3 * rstd + 5 * fabs(xh)) + eps * 2;
 			sum += h, smag += fabs(h);
 			dot += h * xh, dmag += fabs(h * xh);
 		}
 		for (int64_t j = 0; j < m; j++) {
-			double gamma = affine ? number_get(st, pg, at[j]) : 1, xh = (double)(number_get(t, px, r * m + j) - mean) * rstd,
-			       dy = number_get(t, pdy, r * m + j);
+			double gamma = affine ? gt_load_number(st, pg, at[j]) : 1, xh = (double)(gt_load_number(t, px, r * m + j) - mean) * rstd,
+			       dy = gt_load_number(t, pdy, r * m + j);
 			wdx[r * m + j] = (double)(rstd * (dy * gamma - sum / m - xh * dot / m));
 			tdx[r * m + j] =
 			    rstd * eps * (4 + fabs(xh) + rstd) * (6 * fabs(dy * gamma) + 6 * smag / (double)m + 6 * dmag / (double)m * (1 + fabs(xh)));

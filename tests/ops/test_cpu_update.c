@@ -393,13 +393,13 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 	raw_random(t, a.p, n, 1, -1, 1);
 	memcpy(b.p, a.p, (size_t)n * gt_dtype_size(t));
 	for (int64_t i = 0; i < n; i++)
-		p[i] = number_get(t, a.p, i);
+		p[i] = gt_load_number(t, a.p, i);
 	for (int k = 1; k <= steps; k++) {
 		raw_random(t, a.g, n, 100 + (uint32_t)k, -1, 3);
 		memcpy(b.g, a.g, (size_t)n * gt_dtype_size(t));
 		a.scalars.sumsq = 0;
 		for (int64_t i = 0; i < n; i++)
-			a.scalars.sumsq += number_get(t, a.g, i) * number_get(t, a.g, i);
+			a.scalars.sumsq += gt_load_number(t, a.g, i) * gt_load_number(t, a.g, i);
 		b.scalars = a.scalars;
 		double clip = clip_norm > 0 ? fmin(1, clip_norm / (sqrt(a.scalars.sumsq) + 1e-6)) : 1;
 		struct opt_case now = at_step(&c, schedule, k, steps), fixed = without_cycle(now);
@@ -409,7 +409,7 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 			for (int64_t i = seg[j].begin; i < seg[j].end; i++) {
 				bool tie = false;
 				double *to = whole ? &d[i] : &p[i];
-				*to = reference(&fixed, &seg[j], k, clip, p[i], number_get(t, a.g, i), s[i], &tie);
+				*to = reference(&fixed, &seg[j], k, clip, p[i], gt_load_number(t, a.g, i), s[i], &tie);
 				tol[i] += tie ? 2 * c.lr * seg[j].lr_mul : 0;
 				ties += tie;
 			}
@@ -426,10 +426,10 @@ static void trajectory(const struct opt_case *c0, enum gt_dtype t, double clip_n
 	CHECK_MSG(!memcmp(a.p, b.p, (size_t)n * gt_dtype_size(t)), "three threads give other bits than one");
 	for (int j = 0; j < 4; j++)
 		for (int64_t i = seg[j].begin; i < seg[j].end; i++)
-			CHECK(a.work[i] == gt_bf16_from_f32((float)number_get(t, a.p, i)));
+			CHECK(a.work[i] == gt_bf16_from_f32((float)gt_load_number(t, a.p, i)));
 	/* What no segment covers is left alone. */
 	for (int64_t i = n / 2; i < n / 2 + n / 8; i++)
-		CHECK(number_get(t, a.p, i) == p[i] && a.work[i] == 0xffff);
+		CHECK(gt_load_number(t, a.p, i) == p[i] && a.work[i] == 0xffff);
 	arena_close(&a);
 	arena_close(&b);
 	free(p), free(s), free(tol), free(d);
@@ -581,14 +581,14 @@ TEST(sumsq_is_exact_and_fixed)
 			long double want = 0;
 			raw_random(type, x, ns[k], 8, -1, 1);
 			for (int64_t i = 0; i < ns[k]; i++)
-				want += (long double)number_get(type, x, i) * number_get(type, x, i);
+				want += (long double)gt_load_number(type, x, i) * gt_load_number(type, x, i);
 			double got = sumsq(1, type, x, ns[k]);
 			/* a tree of sums: 128 in a lane, then log2 of the rest */
 			CHECK_MSG(fabsl(got - want) <= 150 * 0x1p-53L * want, "%lld: %.17g, should be %.17Lg", (long long)ns[k], got, want);
 			for (int threads = 2; threads <= 5; threads++)
 				CHECK(sumsq(threads, type, x, ns[k]) == got);
 			for (int64_t at = 0; at < ns[k]; at += 1 + ns[k] / 3) {
-				double keep = number_get(type, x, at);
+				double keep = gt_load_number(type, x, at);
 				number_put(type, x, at, NAN);
 				CHECK(isnan(sumsq(2, type, x, ns[k])));
 				number_put(type, x, at, -INFINITY);

@@ -81,7 +81,7 @@ TEST(mean_of_views)
 			for (int i = 0; i < N * C; i++) {
 				want[i] = 0;
 				for (int v = 0; v < views; v++)
-					want[i] += (double)gt_aug_view_weight(views, v) * number_get(d, xs, (int64_t)v * N * C + i);
+					want[i] += (double)gt_aug_view_weight(views, v) * gt_load_number(d, xs, (int64_t)v * N * C + i);
 				tol[i] = 2 * views * raw_eps(d) * 2; /* a product and a sum a view, of terms up to 2 */
 			}
 			RAW_CHECK("views.mean", d, ys, want, tol, N * C);
@@ -107,9 +107,9 @@ TEST(bias_db_sums_rows)
 				raw_random(o, one, c, 10, -1, 1);
 				memcpy(two, one, (size_t)c * gt_dtype_size(o));
 				for (int64_t j = 0; j < c; j++) {
-					want[j] = add ? number_get(o, one, j) : 0;
+					want[j] = add ? gt_load_number(o, one, j) : 0;
 					for (int64_t i = 0; i < rows; i++)
-						want[j] += number_get(d, xs, i * c + j);
+						want[j] += gt_load_number(d, xs, i * c + j);
 					/* runs of 64 rows in the type, up to 64 in magnitude, rounded 64 times; the rest in double, rounded once */
 					tol[j] = 64 * 64 * raw_eps(o) * (double)(rows / 64 + 1) / 8 + raw_eps(o) * (double)rows;
 				}

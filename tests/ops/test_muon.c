@@ -118,18 +118,18 @@ static double run(int c, enum gt_dtype t, bool blocked, bool with_work, int thre
 		scalars.skip = 0;
 		gt_tdesc_unpack(&d, (char *)p + (size_t)seg[0].begin * bytes, plain);
 		for (int64_t i = 0; i < n; i++) {
-			double apart = fabs(number_get(t, plain, i) - golden[c][s][i]) / m->lr;
+			double apart = fabs(gt_load_number(t, plain, i) - golden[c][s][i]) / m->lr;
 			worst = apart > worst || isnan(apart) ? apart : worst;
 		}
 	}
 	for (int64_t i = 0; with_work && i < size; i++) {
 		int64_t at = seg[0].begin + i;
-		double have = number_get(GT_BF16, w, at), want = harness_bf16(number_get(t, p, at));
-		CHECK_MSG(have == want || (blocked && number_get(t, p, at) == 0), "%s: work copy %lld is %g, not %g", m->name, (long long)at, have,
-		          want);
+		double have = gt_load_number(GT_BF16, w, at), want = harness_bf16(gt_load_number(t, p, at));
+		CHECK_MSG(have == want || (blocked && gt_load_number(t, p, at) == 0), "%s: work copy %lld is %g, not %g", m->name,
+		          (long long)at, have, want);
 	}
 	for (int64_t i = 0; i < total; i++) /* what belongs to no matrix, and the padding inside one, stays 0 */
-		if ((i < seg[0].begin || (i >= seg[0].end && i < seg[1].begin) || i >= seg[1].end) && number_get(t, p, i) != 0)
+		if ((i < seg[0].begin || (i >= seg[0].end && i < seg[1].begin) || i >= seg[1].end) && gt_load_number(t, p, i) != 0)
 			CHECK_MSG(false, "%s: element %lld outside was written", m->name, (long long)i);
 	gt_tdesc_unpack(&d, (char *)p + (size_t)seg[0].begin * bytes, plain);
 	void *again = calloc((size_t)size, bytes);

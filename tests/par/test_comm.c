@@ -29,7 +29,7 @@ static double brought(uint64_t seed, int rank, size_t i, enum gt_dtype t)
 {
 	double x;
 	number_put(t, &x, 0, value(seed, rank, i, t));
-	return number_get(t, &x, 0);
+	return gt_load_number(t, &x, 0);
 }
 
 /* The tree of comm.h, from its definition. */
@@ -125,7 +125,7 @@ static void one_call(struct gt_comm *c, const struct memory *m, enum gt_coll_kin
 		if (memcmp(out + i * size, m->want + i * size, size))
 			rank_fail(note, __FILE__, __LINE__, "%s %s %s, %zu elements, place %d, rank %d of %d, root %d: element %zu is %.17g, not %.17g",
 			          gt_coll_name(kind), gt_reduction_name(op), gt_dtype_name(t), count, (int)place, rank, world, root, i,
-			          number_get(t, out, (int64_t)i), number_get(t, m->want, (int64_t)i));
+			          gt_load_number(t, out, (int64_t)i), gt_load_number(t, m->want, (int64_t)i));
 	}
 	/* What is not in place is not written. */
 	for (size_t i = 0; !in_place && i < nin; i += nin / 64 + 1) {

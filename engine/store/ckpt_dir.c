@@ -229,8 +229,13 @@ void gt_ckpt_dir_clean(const char *path, size_t existed)
 	bool held;
 	long holder;
 	int fd = -1;
-	if (existed >= strlen(path) || stat(path, &st) || gt_path_join(lock, path, ".lock", NULL) ||
-	    gt_lock_take(lock, &fd, &held, &holder, NULL) != GT_OK || held)
+	if (existed >= strlen(path))
+		return;
+	if (stat(path, &st)) { /* the rank was killed before it had created all of the path's directories */
+		gt_dir_unmake(path, existed);
+		return;
+	}
+	if (gt_path_join(lock, path, ".lock", NULL) || gt_lock_take(lock, &fd, &held, &holder, NULL) != GT_OK || held)
 		return;
 	remove_unused(path, existed, true);
 	gt_lock_drop(fd);

@@ -350,6 +350,18 @@ TEST(ckpt_dir_that_cannot_be)
 	CHECK(gt_ckpt_dir_open(longer, &d, &e) == GT_ECANTCREAT);
 }
 
+TEST(ckpt_dir_half_made_is_removed)
+{
+	const char *dir = fresh(), *path = in(dir, "a/b"), *part = in(dir, "a");
+	struct stat st;
+	CHECK(!mkdir(dir, 0777));
+	size_t existed = gt_ckpt_dir_existing(path);
+	CHECK(!mkdir(part, 0777)); /* as a rank that is killed before it creates a/b */
+	gt_ckpt_dir_clean(path, existed);
+	CHECK(stat(part, &st) && errno == ENOENT);
+	CHECK(!stat(dir, &st)); /* what existed before stays */
+}
+
 TEST(inspect_and_export)
 {
 	const char *dir = fresh();

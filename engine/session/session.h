@@ -30,7 +30,7 @@ struct gt_session;
 struct gt_fitted;
 struct gt_scores; /* base/public.h */
 
-/* The data of a session: session_data.c. Ranks that are threads of one process share it. */
+/* The data of a session: read_data.c. Ranks that are threads of one process share it. */
 struct gt_session_files {
 	struct gt_dataset set[GT_SPLITS]; /* the data of each split; empty if the session does not need it, or the split does not exist */
 	int64_t *index[GT_SPLITS], count[GT_SPLITS]; /* with data.valid: indices in set[GT_TRAIN] of the samples of the splits "train" and
@@ -105,7 +105,7 @@ struct gt_value_scale {
 	double mean, std;
 };
 
-/* The data of a session and its splits, as the session uses them: session_data.c. */
+/* The data of a session and its splits, as the session uses them: read_data.c. */
 struct gt_session_data {
 	const struct gt_session_files *files; /* gt_session_spec.data, or `own` */
 	struct gt_session_files own;    /* empty if the data belongs to the caller */

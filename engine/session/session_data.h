@@ -1,6 +1,7 @@
 /* The data of a session.
  *
- *     session_data.c    reads the dataset, splits it, and compares it with the samples of a checkpoint
+ *     read_data.c       reads the dataset and compares its samples with those of a checkpoint
+ *     session_split.c   splits the validation samples off the training samples
  *     session_view.c    the splits as the session uses them: resident on the device, with names and facts
  *     session_inputs.c  the inputs of the model and the data fields that they read
  *     session_fetch.c   the transforms of samples, and how a loader reads samples that are not resident */

@@ -1,4 +1,4 @@
-/* How a session uses the data that session_data.c has read: views of the splits, names, facts for checkpoints. */
+/* How a session uses the data that read_data.c has read: views of the splits, names, facts for checkpoints. */
 #include "session/session_data.h"
 #include "skipped.h"
 #include <string.h>

@@ -8,88 +8,28 @@
  *                                 each entry is a kernel (kernels/backend.h) or a message between ranks (exec/exec_comm.c)
  *     collect_oldest_window()   waits for the device, checks that each step was applied, reports loss and accuracy: report_step()
  *     exchange_stop_signals()   ranks agree on signals and time limits
- *     evaluate_and_save_if_due()  evaluate_weights(): score/measured_eval.c; save_checkpoint(): train/state.c, store/ckpt_save.c
+ *     gt_trainer_evaluate_and_save()  evaluate_weights(): score/measured_eval.c; gt_trainer_save(): train/state.c, store/ckpt_save.c
  *
  * `gtrain plan CFG` prints the list that gt_exec_launch() executes. engine/plan/ writes it before the first step. */
-#include "train/trainer.h"
+#include "train/trainer_parts.h"
 #include "base/clock.h"
-#include "conf/metric_name.h"
 #include "launch/signals.h"
 #include "session/lr_schedule.h"
 #include "session/session_data.h"
-#include "train/ema.h"
-#include "train/histograms.h"
 #include "train/mistake_images.h"
 #include "train/metric_watch.h"
-#include "train/state.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#define SAVE_S 600.0 /* maximum seconds that ranks wait for the rank that writes a checkpoint */
-
-/* Warns of a log file that cannot be written, and of a tracker that has failed. Training continues, and the exit status of the run reports
- * the failure of a log file at the end. */
-static void warn_of_logs(struct gt_trainer *t)
-{
-	const char *why[3] = {gt_metrics_error(t->metrics), gt_tensorboard_error(t->tensorboard), gt_tracker_trouble(t->tracker)};
-	for (int i = 0; i < 3; i++) {
-		char text[700];
-		struct gt_event ev = {.kind = GT_EV_WARN, .step = t->state.step, .text = text};
-		snprintf(text, sizeof text, "%s; training continues", why[i] ? why[i] : "");
-		if (why[i] && t->opts->observe)
-			t->opts->observe(t->opts->user, &ev);
-	}
-}
-
-/* Returns the epoch of the last step, from 1; 0: there was no step. */
-static int64_t last_epoch(const struct gt_trainer *t)
-{
-	return t->state.epoch + (t->state.cursor > 0);
-}
-
-#define TOP 5 /* outputs among which the label must be for the score top5 */
-
-/* Top-5 accuracy is always 1 if there are at most five classes; the events lack it then. */
-static void clear_top5(const struct gt_trainer *t, struct gt_scores *s)
-{
-	int64_t classes = t->s->data.set[GT_TRAIN].classes;
-	if (classes > 0 && classes <= TOP)
-		s->top5 = NAN;
-}
-
-enum gt_code gt_trainer_send_event(struct gt_trainer *t, struct gt_event *ev, bool line, struct gt_err *err)
-{
-	const struct gt_session *s = t->s;
-	ev->step = t->state.step + (ev->kind == GT_EV_SKIP);
-	ev->epoch = last_epoch(t);
-	ev->steps = s->batch.steps - t->shift;
-	ev->epochs = s->conf->train.steps > 0 ? 0 : s->conf->train.epochs;
-	clear_top5(t, &ev->scores);
-	if (line) {
-		GT_TRY(gt_metrics_write(t->metrics, &t->json, ev, err));
-		gt_tensorboard_write(t->tensorboard, ev);
-		gt_tracker_event(t->tracker, ev->json);
-		warn_of_logs(t);
-	}
-	if (t->opts->observe)
-		t->opts->observe(t->opts->user, ev);
-	return GT_OK;
-}
 
 bool gt_trainer_complete(const struct gt_conf *c, int64_t step, int64_t epoch)
 {
 	return c->train.steps > 0 ? step >= c->train.steps : epoch >= c->train.epochs;
 }
 
-static bool is_finished(const struct gt_trainer *t)
+bool gt_trainer_finished(const struct gt_trainer *t)
 {
 	return gt_watch_stopped(&t->s->conf->train, &t->state.early_stop) || gt_trainer_complete(t->s->conf, t->state.step, t->state.epoch);
-}
-
-static bool is_multiple(int64_t n, int64_t count)
-{
-	return n > 0 && count % n == 0;
 }
 
 /* Sets *n to the number of steps, at least 1, from t->queued_position until an evaluation, a checkpoint, another program or the end is due,
@@ -156,11 +96,11 @@ static enum gt_code queue_next_window(struct gt_trainer *t, struct gt_err *err)
 	}
 	bool boundary = t->queued_position.epoch != epoch;
 	t->due = gt_trainer_complete(c, t->queued_position.step, t->queued_position.epoch) ||
-	         is_multiple(c->train.eval_every_steps, t->queued_position.step) ||
-	         is_multiple(c->checkpoint.every_steps, t->queued_position.step) || (boundary && is_best_by_training(c)) ||
-	         (boundary && (is_multiple(c->train.eval_every_epochs, t->queued_position.epoch) ||
-	                       is_multiple(c->log.histograms, t->queued_position.epoch) ||
-	                       is_multiple(c->checkpoint.every_epochs, t->queued_position.epoch)));
+	         gt_is_multiple(c->train.eval_every_steps, t->queued_position.step) ||
+	         gt_is_multiple(c->checkpoint.every_steps, t->queued_position.step) || (boundary && is_best_by_training(c)) ||
+	         (boundary && (gt_is_multiple(c->train.eval_every_epochs, t->queued_position.epoch) ||
+	                       gt_is_multiple(c->log.histograms, t->queued_position.epoch) ||
+	                       gt_is_multiple(c->checkpoint.every_epochs, t->queued_position.epoch)));
 	return GT_OK;
 }
 
@@ -182,7 +122,7 @@ static enum gt_code fail_diverged(struct gt_trainer *t, const struct gt_window *
 
 #define SETTLED_S 0.25 /* minimum seconds over which a speed is measured, except at the start of a session */
 
-static void restart_speed(struct gt_trainer *t)
+void gt_trainer_restart_speed(struct gt_trainer *t)
 {
 	t->speed_start = gt_clock();
 	t->speed_samples = 0;
@@ -200,11 +140,11 @@ static enum gt_code report_step(struct gt_trainer *t, const struct gt_metrics *m
 {
 	const struct gt_session *s = t->s;
 	double next[GT_MAX_LR];
-	bool line = t->state.step % s->conf->log.every_steps == 0 || is_finished(t);
+	bool line = t->state.step % s->conf->log.every_steps == 0 || gt_trainer_finished(t);
 	gt_optim_rates(&s->optim, t->shift + t->state.step, s->batch.steps, s->batch.steps_per_epoch, next);
 	line = gt_rate_bends_take(&t->bends, t->state.step, lr[0], next[0], line);
 	struct gt_scores r = gt_session_scores(s, m);
-	clear_top5(t, &r);
+	gt_trainer_clear_top5(t, &r);
 	struct gt_event ev = {.kind = GT_EV_TRAIN, .loss = r.loss, .acc = r.acc, .top5 = r.top5, .lr = lr[0]};
 	ev.samples_per_s = t->samples_per_s;
 	ev.loss_scale = t->state.loss_scale;
@@ -241,7 +181,7 @@ static enum gt_code report_epoch(struct gt_trainer *t, struct gt_err *err)
 	double now = gt_clock();
 	if (t->epoch_steps && !(t->state.epoch_sums.weight > 0))
 		return gt_fail(err, GT_EDATA, "epoch %lld: none of its %lld samples could be used for training: they cannot be read (`gtrain check "
-		               "CFG --data --verify` lists them), or have only ignored labels", (long long)last_epoch(t),
+		               "CFG --data --verify` lists them), or have only ignored labels", (long long)gt_trainer_last_epoch(t),
 		               (long long)t->s->batch.samples);
 	t->epoch_steps = 0;
 	struct gt_event ev = {.kind = GT_EV_EPOCH, .scores = gt_session_scores(t->s, &t->state.epoch_sums), .samples_per_s = t->samples_per_s};
@@ -292,148 +232,8 @@ static enum gt_code collect_oldest_window(struct gt_trainer *t, struct gt_err *e
 		t->queued_position.step = t->state.step; /* with a loss scale, steps run in lockstep, so no other step is queued */
 	}
 	if (dt > 1)
-		restart_speed(t);
+		gt_trainer_restart_speed(t);
 	return GT_OK;
-}
-
-const char *gt_best_mode_name(const struct gt_conf_checkpoint *c)
-{
-	return c->best_mode ? "min" : "max";
-}
-
-/* Stores the scores of a split if they are the best until now by checkpoint.best.metric. Returns whether they are. */
-static bool update_best(struct gt_trainer *t, enum gt_split split, const struct gt_scores *r)
-{
-	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
-	struct gt_metric m;
-	if (!gt_metric_parse(c->best_metric, &m) || m.split != split)
-		return false;
-	double v = gt_score_get(r, m.score);
-	if (!isfinite(r->loss) || !isfinite(v) || (t->state.has_best && (c->best_mode == 0 ? v <= t->state.best : v >= t->state.best)))
-		return false;
-	t->state.has_best = true;
-	t->state.best = v;
-	t->state.best_step = t->state.step;
-	t->state.best_epoch = last_epoch(t);
-	t->state.best_metric = c->best_metric;
-	t->state.best_mode = gt_best_mode_name(c);
-	return true;
-}
-
-/* Keeps the highest accuracy, for the summary of a run without checkpoint.best. */
-static void update_peak(struct gt_trainer *t, enum gt_split split, const struct gt_scores *r)
-{
-	if (split != (t->s->prog.eval[GT_TEST].nfull ? GT_TEST : GT_VALID) || !isfinite(r->acc) ||
-	    (t->state.peak_epoch > 0 && r->acc <= t->state.peak_acc))
-		return;
-	t->state.peak_acc = r->acc;
-	t->state.peak_epoch = last_epoch(t);
-}
-
-/* Passes the scores of a split to train.early_stop and to the schedule plateau. All ranks have the same scores. */
-static void update_watches(struct gt_trainer *t, enum gt_split split, const struct gt_scores *r)
-{
-	const struct gt_conf_train *c = &t->s->conf->train;
-	struct gt_metric m;
-	if (gt_metric_parse(c->early_stop.metric, &m) && m.split == split)
-		gt_watch_early_stop(c, &t->state.early_stop, gt_score_get(r, m.score));
-	if (c->schedule.type == GT_SCHED_PLATEAU && gt_metric_parse(c->schedule.metric, &m) && m.split == split)
-		gt_watch_plateau(&c->schedule, &t->state.plateau, gt_score_get(r, m.score));
-	t->s->optim.drops = t->state.plateau.drops;
-}
-
-/* Reports a phase other than training, such as an evaluation of `split` (or NULL). */
-static void report_phase(struct gt_trainer *t, const char *text, const char *split, double share)
-{
-	struct gt_event ev = {.kind = GT_EV_PHASE, .text = text, .split = split, .share = share};
-	gt_trainer_send_event(t, &ev, false, NULL);
-}
-
-struct evaluation {
-	struct gt_trainer *t;
-	const char *split;
-};
-
-static void on_eval_progress(void *user, double share)
-{
-	const struct evaluation *e = user;
-	report_phase(e->t, "evaluating", e->split, share);
-}
-
-/* Checks that all weights are finite before they are evaluated or saved. The loss alone cannot prove it, because a relu can hide a NaN. */
-static enum gt_code check_finite(struct gt_trainer *t, struct gt_err *err)
-{
-	if (t->finite_step == t->state.step)
-		return GT_OK;
-	GT_TRY(gt_session_finite(t->s, t->state.step, err));
-	t->finite_step = t->state.step;
-	return GT_OK;
-}
-
-/* due: train.eval_every_* asks for this evaluation. Otherwise the evaluation runs only because the run ends early, and train.early_stop and
- * the schedule plateau ignore it, so that a resume continues as if the run had not ended. */
-static enum gt_code evaluate_splits(struct gt_trainer *t, bool due, bool *best, struct gt_err *err)
-{
-	for (int i = GT_VALID; i < GT_SPLITS; i++) {
-		struct gt_scores *r = &t->scores[i];
-		struct evaluation e = {t, gt_split_names[i]};
-		if (!t->s->prog.eval[i].nfull)
-			continue;
-		gt_rank_phase(t->s->exec.link, "evaluating", 0);
-		on_eval_progress(&e, 0);
-		t->s->watch = on_eval_progress;
-		t->s->watch_user = &e;
-		enum gt_code code = gt_mistake_images_eval(t->s, (enum gt_split)i, t->tensorboard, t->state.step, r, err);
-		t->s->watch = NULL;
-		if (code == GT_EDIVERGED)
-			gt_fail_prefix(err, "diverged at or before step %lld", (long long)t->state.step);
-		GT_TRY(code);
-		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};
-		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
-		*best |= update_best(t, (enum gt_split)i, r);
-		if (due)
-			update_watches(t, (enum gt_split)i, r);
-		update_peak(t, (enum gt_split)i, r);
-	}
-	return GT_OK;
-}
-
-static enum gt_code evaluate_weights(struct gt_trainer *t, bool due, bool *best, struct gt_err *err)
-{
-	struct gt_ema_held held;
-	GT_TRY(check_finite(t, err));
-	enum gt_code code = gt_ema_begin(t->s, &held, err);
-	if (code == GT_OK)
-		code = evaluate_splits(t, due, best, err);
-	enum gt_code back = gt_ema_end(t->s, &held, code == GT_OK ? err : NULL);
-	return code != GT_OK ? code : back;
-}
-
-static enum gt_code save_checkpoint(struct gt_trainer *t, bool is_best, struct gt_err *err)
-{
-	char path[4400];
-	struct gt_ckpt_meta meta = t->state;
-	if (!t->saves || (t->saved_step == t->state.step && !is_best))
-		return GT_OK;
-	GT_TRY(check_finite(t, err));
-	meta.seconds += gt_clock_since(t->start);
-	meta.schedule_step = t->state.step + t->shift;
-	gt_rank_phase(t->s->exec.link, "saving a checkpoint", SAVE_S);
-	report_phase(t, "saving a checkpoint", NULL, 0);
-	gt_metrics_sync(t->metrics); /* the log lines about the steps of the checkpoint must be as durable as the checkpoint */
-	gt_tensorboard_sync(t->tensorboard);
-	double timeout = gt_team_set_timeout(t->team, SAVE_S);
-	GT_TRY(gt_state_save(t->s, t->dir, &meta, path, sizeof path, err));
-	gt_team_set_timeout(t->team, timeout);
-	gt_rank_phase(t->s->exec.link, "", 0);
-	t->saved_step = t->state.step;
-	t->saved_at = gt_clock();
-	t->saved_seconds = meta.seconds;
-	if (!t->dir)
-		return GT_OK;
-	struct gt_event ev = {.kind = GT_EV_CHECKPOINT, .text = path};
-	GT_TRY(gt_trainer_send_event(t, &ev, true, err));
-	return gt_ckpt_retain(t->dir, t->s->conf->checkpoint.keep, err);
 }
 
 #define AGREE_S 0.02 /* seconds between two exchanges of ranks about signals and time limits */
@@ -470,89 +270,9 @@ static enum gt_code exchange_stop_signals(struct gt_trainer *t, struct gt_err *e
 	return GT_OK;
 }
 
-static bool is_save_due(const struct gt_trainer *t, bool boundary, bool advanced)
-{
-	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
-	return (boundary && is_multiple(c->every_epochs, t->state.epoch)) || (advanced && is_multiple(c->every_steps, t->state.step)) ||
-	       t->minutes_due;
-}
-
-enum gt_code gt_trainer_end(struct gt_trainer *t, struct gt_event *ev, struct gt_err *err)
-{
-	double session_s = t->start > 0 ? gt_clock_since(t->start) : 0;
-	/* If the last step has a checkpoint, reports the training time in it, because a resumed session continues from that time. */
-	double seconds = t->saved_step == t->state.step ? t->saved_seconds : t->state.seconds + session_s;
-	struct gt_run_result r = {.seconds = seconds,
-	                          .peak_acc = t->state.peak_acc,
-	                          .peak_epoch = t->state.peak_epoch,
-	                          .valid = t->scores[GT_VALID],
-	                          .test = t->scores[GT_TEST]};
-	r.train = t->state.epoch_sums.count ? gt_session_scores(t->s, &t->state.epoch_sums) : t->scores[GT_TRAIN];
-	clear_top5(t, &r.train), clear_top5(t, &r.valid), clear_top5(t, &r.test);
-	if (session_s > t->pause_s)
-		r.samples_per_s = (double)t->session_samples / (session_s - t->pause_s);
-	if (t->state.has_best && t->s->conf->checkpoint.best_metric[0]) {
-		r.best_metric = t->s->conf->checkpoint.best_metric;
-		r.best = t->state.best;
-		r.best_step = t->state.best_step;
-		r.best_epoch = t->state.best_epoch;
-	}
-	ev->kind = GT_EV_END;
-	ev->result = &r;
-	t->started = false;
-	return gt_trainer_send_event(t, ev, true, err);
-}
-
 static enum gt_code report_end(struct gt_trainer *t, const char *status, struct gt_err *err)
 {
 	return gt_trainer_end(t, &(struct gt_event){.text = status}, err);
-}
-
-/* Warns of a sample that could not be read. Rank 0 writes the warning to metrics.jsonl too. */
-static void warn_of_skipped(void *user, const char *why)
-{
-	struct gt_trainer *t = user;
-	char text[1200];
-	snprintf(text, sizeof text, "skipped %s", why);
-	struct gt_event ev = {.kind = GT_EV_WARN, .text = text};
-	gt_trainer_send_event(t, &ev, true, NULL);
-}
-
-static void report_skipped(void *user, const char *why)
-{
-	struct gt_event ev = {.kind = GT_EV_DETAIL, .text = why};
-	gt_trainer_send_event(user, &ev, false, NULL);
-}
-
-/* Evaluates and saves after queued steps are complete. epoch: the epoch of the run before these steps. */
-static enum gt_code evaluate_and_save_if_due(struct gt_trainer *t, int64_t epoch, int64_t step, struct gt_err *err)
-{
-	const struct gt_conf *c = t->s->conf;
-	bool boundary = t->state.epoch != epoch, last = is_finished(t), best = false;
-	double start = gt_clock();
-	bool due = (boundary && is_multiple(c->train.eval_every_epochs, t->state.epoch)) ||
-	           (t->state.step != step && is_multiple(c->train.eval_every_steps, t->state.step));
-	if (due || last) {
-		GT_TRY(evaluate_weights(t, due, &best, err));
-		gt_rank_phase(t->s->exec.link, "", 0);
-		restart_speed(t);
-	}
-	if (boundary && is_multiple(c->log.histograms, t->state.epoch))
-		GT_TRY(gt_histograms_write(t->s, t->tensorboard, t->state.step, err));
-	if (boundary || last)
-		GT_TRY(gt_session_skipped(t->s, warn_of_skipped, report_skipped, t, err));
-	if (boundary)
-		best |= update_best(t, GT_TRAIN, &t->scores[GT_TRAIN]);
-	if (best || last || is_finished(t) || is_save_due(t, boundary, t->state.step != step)) {
-		GT_TRY(save_checkpoint(t, best, err));
-		gt_rank_phase(t->s->exec.link, "", 0);
-		t->minutes_due = false;
-		restart_speed(t);
-	}
-	t->pause_s += gt_clock() - start;
-	if (t->state.cursor == 0) /* the time between two epochs, for evaluations and checkpoints, belongs to neither epoch */
-		t->epoch_start = gt_clock();
-	return GT_OK;
 }
 
 static enum gt_code end_by_signal(struct gt_trainer *t, struct gt_err *err)
@@ -560,7 +280,7 @@ static enum gt_code end_by_signal(struct gt_trainer *t, struct gt_err *err)
 	char status[32];
 	int sig = t->signal;
 	if (t->s->conf->checkpoint.on_signal)
-		GT_TRY(save_checkpoint(t, false, err));
+		GT_TRY(gt_trainer_save(t, false, err));
 	snprintf(status, sizeof status, "signal %d", sig);
 	GT_TRY(report_end(t, status, err));
 	return gt_fail(err, (enum gt_code)(128 + sig), "ended by signal %d (%s) after step %lld", sig, strsignal(sig),
@@ -579,8 +299,8 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 	x->uses_rank0_time = t->s->at.world > 1;
 	GT_TRY(gt_mistake_images_check(t->s, err));
 	GT_TRY(gt_loader_start(t->s->prog.loader, t->state.epoch, t->state.cursor, err));
-	restart_speed(t);
-	while (!is_finished(t)) {
+	gt_trainer_restart_speed(t);
+	while (!gt_trainer_finished(t)) {
 		while (!t->due && !stop && x->queued < x->depth)
 			GT_TRY(queue_next_window(t, err));
 		GT_TRY(gt_loader_order_next_epoch(t->s->prog.loader, err)); /* while the device executes the queued steps */
@@ -593,14 +313,14 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 		stop = t->signal || t->timed_out || t->minutes_due;
 		if (x->queued)
 			continue;
-		GT_TRY(evaluate_and_save_if_due(t, epoch, step, err));
+		GT_TRY(gt_trainer_evaluate_and_save(t, epoch, step, err));
 		t->due = stop = false;
-		if (is_finished(t))
+		if (gt_trainer_finished(t))
 			break;
 		if (t->signal)
 			return end_by_signal(t, err);
 		if (t->timed_out) {
-			GT_TRY(save_checkpoint(t, false, err));
+			GT_TRY(gt_trainer_save(t, false, err));
 			return report_end(t, "time limit", err);
 		}
 	}

@@ -1,0 +1,34 @@
+/* Functions that the files of the training loop share. */
+#ifndef GT_TRAIN_TRAINER_PARTS_H
+#define GT_TRAIN_TRAINER_PARTS_H
+
+#include "train/trainer.h"
+
+/* Returns whether the run is complete or train.early_stop has ended it. */
+bool gt_trainer_finished(const struct gt_trainer *t);
+
+/* Returns whether count is a multiple of n. False if n is 0, the value of a key that is off. */
+static inline bool gt_is_multiple(int64_t n, int64_t count)
+{
+	return n > 0 && count % n == 0;
+}
+
+/* Begins a new period over which the speed is measured. */
+void gt_trainer_restart_speed(struct gt_trainer *t);
+
+/* Evaluates and saves, if either is due, after all queued steps are complete. epoch, step: the position before these steps. */
+enum gt_code gt_trainer_evaluate_and_save(struct gt_trainer *t, int64_t epoch, int64_t step, struct gt_err *err);
+
+/* Saves a checkpoint, unless the last step has one and `is_best` is false. */
+enum gt_code gt_trainer_save(struct gt_trainer *t, bool is_best, struct gt_err *err);
+
+/* Returns the epoch of the last step, from 1; 0: there was no step. */
+int64_t gt_trainer_last_epoch(const struct gt_trainer *t);
+
+/* Top-5 accuracy is always 1 if there are at most five classes; the events lack it then. */
+void gt_trainer_clear_top5(const struct gt_trainer *t, struct gt_scores *s);
+
+/* Reports a phase other than training, such as an evaluation of `split` (or NULL). */
+void gt_trainer_report_phase(struct gt_trainer *t, const char *text, const char *split, double share);
+
+#endif

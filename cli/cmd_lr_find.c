@@ -141,6 +141,8 @@ static enum gt_code print_command(struct gt_cli *cli, const struct gt_lr_curve *
 	char program[4096], number[GT_UNITS], set[128];
 	gt_out(cli, "%s%s run", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_program(cli, program, sizeof program));
 	GT_TRY(print_word(cli, "", cli->args.operands.v[0], err));
+	if (c->used)
+		gt_out(cli, " --new");
 	for (int i = 0; i < a->sets.n; i++)
 		GT_TRY(print_word(cli, " -s", a->sets.v[i], err));
 	if (a->init)

@@ -349,28 +349,23 @@ static void suggest_resume(struct gt_progress *p)
 		            gt_cli_program(p->cli, gtrain, sizeof gtrain), run_dir(p, dir, sizeof dir), options_again(p, true, again));
 }
 
-/* Prints the checkpoint of a complete run, and commands that can follow. */
+/* Prints the checkpoint of a complete run, and commands that show and use its results. */
 static void suggest_next(struct gt_progress *p)
 {
-	char dir[2 * sizeof p->checkpoint], best[64] = "", more[64], gtrain[PATH_MAX], again[AGAIN];
+	char dir[2 * sizeof p->checkpoint], best[64] = "", gtrain[PATH_MAX], again[AGAIN], split[32] = "";
 	if (!p->checkpoint[0])
 		return;
 	run_dir(p, dir, sizeof dir);
 	gt_cli_program(p->cli, gtrain, sizeof gtrain);
+	options_again(p, false, again);
 	if (p->best_metric[0] && p->result.best_step != p->step)
 		snprintf(best, sizeof best, "; the best is step-%08" PRId64, p->result.best_step);
-	if (p->stopped) /* early stopping would also end a run with more epochs */
-		snprintf(more, sizeof more, "train.early_stop.metric=");
-	else if (p->epochs > 0)
-		snprintf(more, sizeof more, "train.epochs=%" PRId64, 2 * p->epochs);
-	else
-		snprintf(more, sizeof more, "train.steps=%" PRId64, 2 * p->steps);
+	if (strcmp(p->eval.split, "test") != 0) /* without --split, eval takes the split "test" */
+		snprintf(split, sizeof split, " --split %s", p->eval.split[0] ? p->eval.split : "train");
 	gt_cli_note(p->cli, "saved as %s%s", p->checkpoint, best);
-	const char *split = p->eval.split[0] ? p->eval.split : "train"; /* without --split, eval takes the split "test" */
-	bool test = !strcmp(split, "test");
-	gt_cli_note(p->cli, "next: %s eval %s%s%s%s", gtrain, dir, test ? "" : " --split ", test ? "" : split, options_again(p, false, again));
-	gt_cli_note(p->cli, "      %s inspect %s", gtrain, dir);
-	gt_cli_note(p->cli, "      %s resume %s%s -s %s", gtrain, dir, options_again(p, true, again), more);
+	gt_cli_note(p->cli, "next: %s eval %s%s%s", gtrain, dir, split, again);
+	gt_cli_note(p->cli, "      %s report %s%s%s", gtrain, dir, split, again);
+	gt_cli_note(p->cli, "      %s predict %s FILE...%s", gtrain, dir, again);
 }
 
 enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)

@@ -40,6 +40,7 @@ struct gt_lr_curve {
 	double *group;              /* [ngroups]: learning rate of each entry of train.groups at the valley; NAN: it is frozen, or no valley */
 	bool *own;                  /* [ngroups]: the entry has its own optimizer, so it has its own key for the rate */
 	int ngroups;
+	bool used;                  /* checkpoint.dir contains the checkpoints of a run, so that a new run needs another directory */
 	struct gt_arena *arena;
 };
 /* Trains a config for some steps with growing learning rates, as setup/lr_find.c describes. It uses these fields of o: device, nproc, argv,

@@ -66,7 +66,8 @@ enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
 	  "factor by which the learning rate is multiplied; exponential applies it once per unit; exponential, and cyclic with mode "          \
 	  "exp_range, require this key")                                                                                                       \
 	X(P, A, FLOAT, t_max, NULL, "0.0", 0, INFINITY, 0,                                                                                     \
-	  "length of the schedule after the warm-up" GT_SCHED_IN_UNITS "; 0: until the end of the run")                                        \
+	  "length of the schedule after the warm-up" GT_SCHED_IN_UNITS "; 0: until the end of the run, so that a resume with more epochs "    \
+	  "stretches the schedule and the learning rate jumps")                                                                                \
 	X(P, A, FLOAT, t_0, NULL, NULL, 0, INFINITY, GT_R_ABOVE | GT_R_REQUIRED,                                                               \
 	  "length of the schedule's first half cosine" GT_SCHED_IN_UNITS)                                                                      \
 	X(P, A, INT, t_mult, NULL, "1", 1, 1 << 20, 0, "factor by which each half cosine is longer than the previous half cosine")             \

@@ -42,7 +42,7 @@ enum gt_code gt_page_calibration(const struct gt_page_facts *p, FILE *f, struct 
 /* page_mistakes.c. Writes images with a total of at most `most` bytes, and adds their number to p->page->images. */
 enum gt_code gt_page_mistakes(const struct gt_page_facts *p, FILE *f, size_t most, struct gt_err *err);
 /* page_layers.c */
-void gt_page_layers(const struct gt_page_facts *p, FILE *f);
+enum gt_code gt_page_layers(const struct gt_page_facts *p, FILE *f, struct gt_err *err);
 /* page_origin.c: the config, versions and machine, checkpoints */
 void gt_page_origin(const struct gt_page_facts *p, FILE *f);
 

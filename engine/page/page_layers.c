@@ -4,14 +4,52 @@
 #include <math.h>
 #include <string.h>
 
-/* Returns the time of a layer in a step in milliseconds: forward, backward and update. */
-static double layer_ms(const struct gt_bench *b, const char *name)
+/* Returns whether a kernel belongs to a layer: it has the name of the layer, or of a part of it, such as "layer2.0.downsample.0". */
+static bool is_part_of(const char *kernel, const char *layer)
 {
-	double ms = 0;
-	for (int i = 0; i < b->nrows; i++)
-		if (!strcmp(b->rows[i].layer, name))
-			ms += b->rows[i].ms;
-	return ms;
+	size_t n = strlen(layer);
+	return n && !strncmp(kernel, layer, n) && (!kernel[n] || kernel[n] == '.');
+}
+
+/* The times of the layers. */
+struct layer_times {
+	double *ms;   /* [n] time of each layer in a step; NAN: it is computed together with another layer, or it computes nothing */
+	int n;
+	double whole; /* 100 % of the shares: a step, or the sum of its kernels if that is longer, because both are measured separately */
+};
+
+/* Adds up the times of the kernels of each layer. */
+static void sum_kernels(const struct gt_bench *b, const struct gt_json_value *first, struct layer_times *t)
+{
+	int i = 0;
+	double sum = 0, *ms = t->ms;
+	for (const struct gt_json_value *l = first; l; l = l->next)
+		ms[i++] = NAN;
+	for (int k = 0; k < b->nrows; k++) {
+		size_t longest = 0;
+		int owner = -1;
+		i = 0;
+		sum += b->rows[k].ms;
+		for (const struct gt_json_value *l = first; l; l = l->next, i++) {
+			const char *name = gt_json_str(l, "name");
+			if (strlen(name) > longest && is_part_of(b->rows[k].layer, name)) {
+				longest = strlen(name);
+				owner = i;
+			}
+		}
+		if (owner >= 0)
+			ms[owner] = (isnan(ms[owner]) ? 0 : ms[owner]) + b->rows[k].ms;
+	}
+	t->whole = fmax(b->step_ms, sum);
+}
+
+static void put_time(double ms, double whole, FILE *f)
+{
+	gt_html_number(f, ms, 3);
+	if (isnan(ms) || !(whole > 0))
+		fputs("<td class=\"n\"></td>", f);
+	else
+		fprintf(f, "<td class=\"n\">%.1f %%</td>", 100 * ms / whole);
 }
 
 static const char *flops_text(char *buf, double v)
@@ -30,10 +68,10 @@ static double batch_of(const struct gt_page_facts *p)
 	return n > 0 ? n : 1;
 }
 
-static void put_layer(const struct gt_page_facts *p, const struct gt_json_value *l, FILE *f)
+/* Writes the row of layer i. */
+static void put_layer(const struct gt_page_facts *p, const struct gt_json_value *l, const struct layer_times *t, int i, FILE *f)
 {
 	char flops[GT_HTML_NUMBER];
-	double ms = p->bench ? layer_ms(p->bench, gt_json_str(l, "name")) : NAN;
 	fputs("<tr>", f);
 	gt_html_head_cell(f, gt_json_str(l, "name"));
 	gt_html_cell(f, gt_json_str(l, "type"));
@@ -42,27 +80,25 @@ static void put_layer(const struct gt_page_facts *p, const struct gt_json_value 
 	fputs("</td>", f);
 	gt_html_count(f, gt_json_count(l, "params"));
 	fprintf(f, "<td class=\"n\">%s</td>", flops_text(flops, gt_json_num(l, "flops") / batch_of(p)));
-	if (p->bench) {
-		gt_html_number(f, ms, 3);
-		fprintf(f, "<td class=\"n\">%.1f %%</td>", p->bench->step_ms > 0 ? 100 * ms / p->bench->step_ms : 0);
-	}
+	if (t->ms)
+		put_time(t->ms[i], t->whole, f);
 	fputs("</tr>\n", f);
 }
 
 /* The time of a step that belongs to no layer, so that the shares sum up to 100 %. */
-static void put_rest(const struct gt_page_facts *p, FILE *f)
+static void put_rest(const struct layer_times *t, FILE *f)
 {
-	double rest = p->bench ? p->bench->step_ms : 0;
-	for (const struct gt_json_value *l = gt_json_first(p->check, "layers"); l && p->bench; l = l->next)
-		rest -= layer_ms(p->bench, gt_json_str(l, "name"));
+	double rest = t->ms ? t->whole : 0;
+	for (int i = 0; i < t->n && t->ms; i++)
+		rest -= isnan(t->ms[i]) ? 0 : t->ms[i];
 	if (!(rest > 0))
 		return;
 	fputs("<tr class=\"mean\">", f);
 	gt_html_head_cell(f, "other");
-	gt_html_cell(f, "loss, samples, waiting");
+	gt_html_cell(f, "loss, optimizer, samples, waiting");
 	fputs("<td></td><td></td><td></td>", f);
-	gt_html_number(f, rest, 3);
-	fprintf(f, "<td class=\"n\">%.1f %%</td></tr>\n", 100 * rest / p->bench->step_ms);
+	put_time(rest, t->whole, f);
+	fputs("</tr>\n", f);
 }
 
 static void put_totals(const struct gt_page_facts *p, FILE *f)
@@ -73,8 +109,8 @@ static void put_totals(const struct gt_page_facts *p, FILE *f)
 	if (p->bench) {
 		fprintf(f, " A training step of one rank takes %.3f ms on ", p->bench->step_ms);
 		gt_html_text(f, p->bench->device);
-		fprintf(f, ": %.0f samples/s. The time of a layer includes its forward pass, backward pass and update.",
-		        p->bench->samples_per_s);
+		fprintf(f, ": %.0f samples/s. The time of a layer includes its forward pass and its backward pass. A layer without a time is "
+		        "computed together with another layer, or computes nothing.", p->bench->samples_per_s);
 	}
 	fputs("</p>\n", f);
 	if (p->unmeasured) {
@@ -84,17 +120,27 @@ static void put_totals(const struct gt_page_facts *p, FILE *f)
 	}
 }
 
-void gt_page_layers(const struct gt_page_facts *p, FILE *f)
+enum gt_code gt_page_layers(const struct gt_page_facts *p, FILE *f, struct gt_err *err)
 {
+	const struct gt_json_value *first = p->check ? gt_json_first(p->check, "layers") : NULL;
+	struct layer_times t = {0};
+	int i = 0;
 	if (!p->check)
-		return;
+		return GT_OK;
+	for (const struct gt_json_value *l = first; l; l = l->next)
+		t.n++;
+	if (p->bench) {
+		GT_NEW(t.ms, p->arena, t.n + 1, err);
+		sum_kernels(p->bench, first, &t);
+	}
 	gt_html_section(f, "layers", "Layers");
 	put_totals(p, f);
 	gt_html_table(f, "Layers", p->bench ? "Layer|Type|Output|#Parameters|#FLOP per sample|#ms per step|#Share"
 	                                    : "Layer|Type|Output|#Parameters|#FLOP per sample");
-	for (const struct gt_json_value *l = gt_json_first(p->check, "layers"); l; l = l->next)
-		put_layer(p, l, f);
-	put_rest(p, f);
+	for (const struct gt_json_value *l = first; l; l = l->next)
+		put_layer(p, l, &t, i++, f);
+	put_rest(&t, f);
 	gt_html_table_end(f);
 	gt_html_section_end(f);
+	return GT_OK;
 }

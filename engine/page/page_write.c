@@ -28,8 +28,7 @@ static enum gt_code write_before(const struct gt_page_facts *p, FILE *f, struct 
 
 static enum gt_code write_after(const struct gt_page_facts *p, FILE *f, struct gt_err *err)
 {
-	(void)err;
-	gt_page_layers(p, f);
+	GT_TRY(gt_page_layers(p, f, err));
 	gt_page_origin(p, f);
 	return GT_OK;
 }

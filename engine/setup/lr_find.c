@@ -15,6 +15,7 @@
 #include "train/pretrained.h"
 #include "train/rank_session.h"
 #include "train/state.h"
+#include "train/warnings.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -226,6 +227,7 @@ static enum gt_code describe_curve(const struct job *j, const struct gt_session 
 	GT_NEW_STR(c->name, gt_arena_strdup(c->arena, j->c->name), err);
 	GT_NEW_STR(c->device, gt_arena_strdup(c->arena, s->device.info.name), err);
 	c->precision = gt_precision_names[j->c->precision];
+	c->used = *j->c->checkpoint.dir && gt_refuse_used(j->c->checkpoint.dir, NULL) != GT_OK;
 	c->ngroups = t->ngroups;
 	GT_NEW(c->group, c->arena, t->ngroups + 1, err);
 	GT_NEW(c->own, c->arena, t->ngroups + 1, err);

@@ -1,5 +1,6 @@
 #include "train/resume.h"
 #include "train/metric_watch.h"
+#include "train/rate_jump.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -100,4 +101,5 @@ void gt_resume_state(struct gt_trainer *t, const struct gt_ckpt_meta *from, stru
 	t->s->optim.drops = t->state.plateau.drops;
 	keep_best(t, out->best, sizeof out->best);
 	keep_schedule(t, out->schedule, sizeof out->schedule);
+	gt_rate_jump(t, from, out->jump, sizeof out->jump);
 }

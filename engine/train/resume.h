@@ -7,7 +7,7 @@
 
 /* Warnings about state that is not restored as it was; "": none. */
 struct gt_resume_notes {
-	char best[512], stop[512], plateau[512], schedule[320];
+	char best[512], stop[512], plateau[512], schedule[320], jump[640];
 };
 
 /* Sets t->state, t->shift and the plateau schedule's count of reductions from a checkpoint. t->s must be open. */

@@ -261,8 +261,9 @@ static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct
 		GT_TRY(warn_of_other_ranks(t, gt_ckpt_meta(from)->world, err));
 		if (*say.back)
 			GT_TRY(write_warning(t, say.back, err));
-		const char *const changed[] = {say.kept.best, say.kept.stop, say.kept.plateau, t->s->data.files->changed, say.kept.schedule};
-		for (int i = 0; i < 5; i++)
+		const char *const changed[] = {say.kept.best,     say.kept.stop, say.kept.plateau, t->s->data.files->changed,
+		                               say.kept.schedule, say.kept.jump};
+		for (int i = 0; i < 6; i++)
 			if (*changed[i])
 				GT_TRY(write_warning(t, changed[i], err));
 		if (*say.damaged)

@@ -51,10 +51,10 @@ each json_bench bench $cfg --json --steps 2
 # ---- commands that are proposed have the options that no checkpoint keeps -------------------------------------------------------
 again=(run "$cfg" -s parallel.mode=ddp --nproc 2 --device cpu)
 gives next_eval 0 err "next: $gtrain eval n1 --device cpu" "${again[@]}" -o n1
-gives next_resume 0 err "$gtrain resume n1 --nproc 2 --device cpu -s train.epochs=8" resume n1 --nproc 2 --device cpu -s train.epochs=4
+gives next_report 0 err "$gtrain report n1 --device cpu" resume n1 --nproc 2 --device cpu -s train.epochs=4
 gives next_continue 0 err "\`$gtrain resume n2 --nproc 2 --device cpu\` continues" \
 	"${again[@]}" -o n2 -s train.epochs=1000000 --time-limit 1s
-gives next_plain 0 err "$gtrain resume n1 -s train.epochs=10" resume n1 -s train.epochs=5
+gives next_plain 0 err "$gtrain predict n1 FILE..." resume n1 -s train.epochs=5
 
 # ---- people's output ---------------------------------------------------------------------------------------------------------
 gives result 0 out 'test accuracy ' run $cfg -o r2
@@ -70,7 +70,7 @@ else
 	fail eval_lines "$(cat "$tmp/err")"
 fi
 gives threads 0 err ', 1 thread; batch 32, 8 steps per epoch; 256 train + 64 test samples from ' run $cfg -s threads=1 -o 'r 9'
-if grep -qF "gtrain resume 'r 9' -s train.epochs=4" "$tmp/err"; then pass next_quoted; else fail next_quoted "$(cat "$tmp/err")"; fi
+if grep -qF "gtrain report 'r 9'" "$tmp/err"; then pass next_quoted; else fail next_quoted "$(cat "$tmp/err")"; fi
 # The best by top-5, of eight classes: what metrics.jsonl, the link and the summary say.
 sed 's/classes = 4/classes = 8/; s/out = 4/out = 8/' $cfg >eight.cfg
 gives top5 0 out '  (3 epochs, ' run eight.cfg -o r10 -s checkpoint.best.metric=test/top5 -s train.epochs=3 -s train.optimizer.lr=0.001

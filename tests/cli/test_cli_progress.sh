@@ -72,7 +72,7 @@ terminal evaluating "any(re.match(r'epoch 1/1  evaluating test  \[=*>? *\] \d+% 
 terminal rows_fit "all(len(l) <= 80 for l in r['shown'] if l.startswith('epoch'))" run tiny.cfg -o n -s data.valid=0.2 -s train.epochs=3
 terminal next "r['shown'][-4].startswith('saved as n/step-') and 
 	r['shown'][-3:] == [f'{at}$GTRAIN {c}' for at, c in zip(('next: ', '      ', '      '),
-	('eval n', 'inspect n', 'resume n -s train.epochs=6'))]"
+	('eval n', 'report n', 'predict n FILE...'))]"
 # Rank 0 paints, and is killed: the launcher, another process, erases its line before it says so.
 cat >killed.sh <<'SH'
 "$1" run slow.cfg -o x -s parallel.mode=ddp --nproc 2 -s train.epochs=1000 --time-limit 60s &

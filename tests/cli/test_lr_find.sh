@@ -166,6 +166,17 @@ if (cd "$tmp/work" && eval "$line -q -o '$tmp/pasted'" >"$tmp/log" 2>&1); then
 else
 	fail command_runs "$(tail -n 1 "$tmp/log")"
 fi
+# With checkpoints in the directory of the config, a run needs --new. A path with a blank is one word.
+run run "$tmp/net.cfg" -q -s train.epochs=1 -s 'checkpoint.dir="a run"'
+run lr-find "$tmp/net.cfg" -q -s 'checkpoint.dir="a run"'
+line=$(tail -n 1 "$tmp/out")
+if [[ $line == *" run $tmp/net.cfg --new -s 'checkpoint.dir=\"a run\"' -s train.optimizer.lr="* ]] &&
+	eval "$line -q -s train.epochs=1" >"$tmp/log" 2>&1 && [ -d 'a run-2' ]; then
+	pass command_new
+else
+	fail command_new "$line: $(tail -n 1 "$tmp/log")"
+fi
+rm -rf 'a run' 'a run-2'
 gives warns_of_few_steps 0 err 'use at least 100 steps' lr-find "$tmp/net.cfg" --steps 60
 gives suggestion_of_group 0 out " -s 'train.groups[0].optimizer.lr=" lr-find "$tmp/net.cfg" \
 	-s 'train.groups=({match=["fc.*"];optimizer={type="sgd";lr=0.5;};})'

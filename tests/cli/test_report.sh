@@ -357,7 +357,7 @@ python layers_config_and_checkpoints '
 page = Page("tiny.html")
 check = gtrain_json("check", "tiny.cfg")
 table = rows(page.section("layers"))[1:]
-assert abs(sum(float(r[6].split()[0]) for r in table) - 100) < 0.05 * len(table), table
+assert abs(sum(float(r[6].split()[0]) for r in table if r[6]) - 100) < 0.05 * len(table), table
 if table[-1][0] == "other":
     table.pop()
 assert [(r[0], r[1], r[3]) for r in table] == [(l["name"], l["type"], str(l["params"])) for l in check["layers"]], table
@@ -370,6 +370,23 @@ command = next(e for e in page.section("repeat") if e["tag"] == "code")["text"]
 subprocess.run([sys.argv[1]] + command.split()[1:] + ["-q", "--no-progress", "--device", "cpu"], check=True, capture_output=True)
 same = lambda run: open(f"{run}/latest/model.safetensors", "rb").read()
 assert same("runs/tiny") == same("runs/tiny-again"), "the command gives other weights"'
+# The time of a layer includes the kernels of its parts, such as the convolution of a shortcut. A layer that is computed together with
+# another one has no time, instead of 0.
+{
+	sed '/^model/d' tiny.cfg
+	cat <<'CFG'
+model = { input = [1, 8, 8]; layers = ( { name = "conv"; type = "conv2d"; out = 4; kernel = 3; padding = 1; },
+	{ name = "bn"; type = "batchnorm2d"; }, { name = "relu"; type = "relu"; },
+	{ name = "down"; type = "shortcut"; in = "relu"; out = 8; stride = 2; }, { name = "flat"; type = "flatten"; },
+	{ name = "fc"; type = "linear"; out = 4; } ); };
+CFG
+} >parts.cfg
+train parts.cfg -o runs/parts -s train.epochs=1
+run report runs/parts -o parts.html -q
+python times_of_parts '
+time = {r[0]: (r[5], r[6]) for r in rows(Page("parts.html").section("layers"))[1:]}
+assert float(time["down"][0]) > 0, time
+assert time["relu"] == ("", "") and not [t for t in time.values() if t[0] == "0.000"], time'
 
 # ---- in a browser ------------------------------------------------------------------------------------------------------------------------
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
@@ -408,6 +425,14 @@ const pointer = plot.parentElement.querySelector("output").textContent;
 plot.dispatchEvent(new KeyboardEvent("keydown", {key: "Home"}));
 plot.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight"}));
 const key = plot.parentElement.querySelector("output").textContent;
+for (const e of document.querySelectorAll(".matrix .d")) {
+	if (!e.firstChild) continue;
+	const range = document.createRange(), cell = e.getBoundingClientRect();
+	range.selectNodeContents(e);
+	const text = range.getBoundingClientRect(), frame = Math.max(0, -parseFloat(getComputedStyle(e).outlineOffset));
+	const gap = Math.min(text.left - cell.left, cell.right - text.right) - frame;
+	if (gap < 6) found.push(`${gap} pixels between a number and its frame`);
+}
 const small = [...document.querySelectorAll(".plot text")].filter(t => t.getBoundingClientRect().height < 9).length;
 if (small) found.push(small + " small letters");
 const dark = light(color(getComputedStyle(document.documentElement).backgroundColor)) < 0.1;

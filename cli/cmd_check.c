@@ -109,7 +109,8 @@ static void add_data(struct gt_table *t, const struct gt_json_value *f, const st
 	const char *threads = gt_json_str(transforms, "threads"), *native = gt_json_str(f, "native");
 	char text[2048], a[GT_UNITS], samples[192];
 	describe_samples(f, samples, sizeof samples);
-	snprintf(text, 640, "%s%s%.511s", samples, *samples && *r->data ? "  from " : "", r->data);
+	snprintf(text, 700, "%s%s%s%.511s", samples, *samples && r->skips_files ? " files; a run skips those that cannot be read" : "",
+	         *samples && *r->data ? "  from " : "", r->data);
 	gt_table_add(t, "data", text);
 	if (*native) {
 		snprintf(text, sizeof text, "%s%s; this machine has arithmetic for %s", r->precision,

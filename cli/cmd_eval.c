@@ -306,7 +306,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 	gt_json_add(j, GT_STR("event", "eval"), GT_INT("step", r->step), GT_STR("split", r->split), GT_INT("samples", r->scores.samples),
 	            GT_NUM("loss", r->scores.loss, 9), GT_NUM("acc", r->scores.acc, 9), GT_NUM("top5", r->scores.top5, 9));
 	write_scores(j, &r->scores);
-	gt_json_double(j, "seconds", r->seconds, 6);
+	gt_json_add(j, GT_INT("skipped", r->skipped), GT_NUM("seconds", r->seconds, 6));
 	if (r->report)
 		write_class_report(j, r->report);
 	if (r->value_report)
@@ -318,13 +318,16 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 static enum gt_code print_text(struct gt_cli *cli, const struct gt_eval_result *r, struct gt_err *err)
 {
 	char acc[48] = "", top5[48] = "", more[GT_UNITS_SCORES], samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
+	char skipped[GT_UNITS + 16] = "", count[GT_UNITS];
 	if (!isnan(r->scores.acc))
 		snprintf(acc, sizeof acc, "accuracy %.4f  ", r->scores.acc);
 	if (!isnan(r->scores.top5) && (!r->classes || r->classes > 5)) /* with at most five classes, top-5 accuracy is always 1 */
 		snprintf(top5, sizeof top5, "top-5 %.4f  ", r->scores.top5);
 	gt_units_scores(more, &r->scores, "  ");
-	gt_out(cli, "%s %s%sloss %s%s%s  (%s samples, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->scores.loss),
-	       *more ? "  " : "", more, gt_units_count(samples, r->scores.samples), gt_units_count(step, r->step),
+	if (r->skipped)
+		snprintf(skipped, sizeof skipped, ", %s skipped", gt_units_count(count, r->skipped));
+	gt_out(cli, "%s %s%sloss %s%s%s  (%s samples%s, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->scores.loss),
+	       *more ? "  " : "", more, gt_units_count(samples, r->scores.samples), skipped, gt_units_count(step, r->step),
 	       gt_units_seconds(took, r->seconds));
 	if (r->value_report)
 		return print_value_report(cli, r->value_report, err);

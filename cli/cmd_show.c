@@ -23,12 +23,12 @@ static const struct gt_option options[] = {
 	{"out", 'o', GT_OPTION_STRING, OFFSET(out), "FILE", GT_COMPLETE_FILE,
 	 .help = "draw the images into a file whose name ends in .png, instead of the terminal"},
 	{"split", 0, GT_OPTION_CHOICE, OFFSET(split), "SPLIT", GT_COMPLETE_CHOICE, "train|valid|test",
-	 .help = "split whose samples are shown; default: train"},
+	 .help = "split whose samples are shown; default: train. Of another split, samples of all classes are drawn by the seed"},
 	{"plain", 0, GT_OPTION_FLAG, OFFSET(plain), .help = "show the samples of the data as they are before transforms and scaling"},
 	{"samples", 'n', GT_OPTION_INT, OFFSET(samples), "COUNT", GT_COMPLETE_NONE, NULL, 1, 1000,
-	 "number of samples to show; default: 12, or 40 with --out, but at most a batch"},
+	 "number of samples to show; default: 12, or 40 with --out, but of a step at most a batch"},
 	{"step", 0, GT_OPTION_INT, OFFSET(step), "N", GT_COMPLETE_NONE, NULL, 1, INT64_MAX,
-	 "show the samples of training step N, or of batch N of an evaluation; default: 1"},
+	 "show the samples of training step N, or of batch N of an evaluation; default: step 1 of the training"},
 	{0},
 };
 
@@ -58,13 +58,19 @@ static void print_mix(struct gt_cli *cli, const struct gt_shown_mix *m)
 
 static void print_summary(struct gt_cli *cli, const struct gt_shown *b)
 {
-	char line[1600];
+	char line[1600], count[GT_UNITS];
 	bool train = b->split[1] == 'r';
-	snprintf(line, sizeof line, "%s: split %s, %s %lld", b->name, b->split, train ? "step" : "batch", (long long)b->step);
+	snprintf(line, sizeof line, "%s: split %s", b->name, b->split);
 	gt_out(cli, "%s", gt_cli_printable(line, line, sizeof line));
 	if (train)
-		gt_out(cli, " (epoch %lld)", (long long)b->epoch);
-	gt_out(cli, "; %d sample%s, %lld in a batch\n", b->n, b->n == 1 ? "" : "s", (long long)b->batch);
+		gt_out(cli, ", step %lld (epoch %lld)", (long long)b->step, (long long)b->epoch);
+	else if (!b->drawn_from)
+		gt_out(cli, ", batch %lld", (long long)b->step);
+	gt_out(cli, "; %d sample%s", b->n, b->n == 1 ? "" : "s");
+	if (b->drawn_from)
+		gt_out(cli, ", drawn from %s (--step N shows batch N)\n", gt_units_count(count, b->drawn_from));
+	else
+		gt_out(cli, ", %lld in a batch\n", (long long)b->batch);
 	if (b->plain)
 		gt_out(cli, "before transforms, scaling and tokenizing\n");
 	else if (!isnan(b->mean))
@@ -134,7 +140,7 @@ static enum gt_code show_batch(struct gt_cli *cli, const struct gt_shown *b, str
 static enum gt_code run_show(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct show_args *a = cli->options;
-	struct gt_show_spec spec = {.split = a->split ? a->split : "train", .plain = a->plain, .step = a->step ? a->step : 1,
+	struct gt_show_spec spec = {.split = a->split ? a->split : "train", .plain = a->plain, .step = a->step,
 	                            .samples = a->samples ? a->samples : a->out ? SAMPLES_DRAWN : SAMPLES_PRINTED, .one_step = !a->samples,
 	                            .warn = pass_warning, .user = cli};
 	struct gt_conf *conf;

@@ -1,5 +1,6 @@
 /* The operand CFG: a file, a pipe or standard input, or the name of a config that comes with gtrain. Loads it with the options --set,
  * --nproc, --mode and --out. */
+#include "base/guess.h"
 #include "cli.h"
 #include "gtrain.h"
 #include <dirent.h>
@@ -13,19 +14,26 @@
 
 #define STREAM_FD "GTRAIN_CONFIG_FD" /* the environment variable that passes the config of a pipe to ranks */
 
-static bool is_file_name(const char *name)
+/* Returns the number of bytes of a name without its ending .cfg. */
+static int stem_length(const char *name)
 {
 	size_t n = strlen(name);
-	return strchr(name, '/') || (n > 4 && strcmp(name + n - 4, ".cfg") == 0);
+	return (int)(n > 4 && strcmp(name + n - 4, ".cfg") == 0 ? n - 4 : n);
 }
 
-/* Searches the folder of `path` for a config with a similar name. Sets *out to its path; NULL: not found. */
+static bool is_file_name(const char *name)
+{
+	return strchr(name, '/') || name[stem_length(name)];
+}
+
+/* Searches the folder of `path` for a config whose name is similar, apart from the ending .cfg. Sets *out to its path; NULL: not found. */
 static enum gt_code similar_file(struct gt_cli *cli, const char *path, const char **out, struct gt_err *err)
 {
 	enum { MAX = 256 };
-	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dir = ".", *found[MAX];
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dir = ".", *found[MAX], *word;
 	int n = 0;
 	*out = NULL;
+	GT_NEW_STR(word, gt_arena_printf(cli->arena, "%.*s", stem_length(base), base), err);
 	if (slash)
 		GT_NEW_STR(dir, gt_arena_printf(cli->arena, "%.*s", slash > path ? (int)(slash - path) : 1, path), err);
 	DIR *d = opendir(dir);
@@ -33,30 +41,31 @@ static enum gt_code similar_file(struct gt_cli *cli, const char *path, const cha
 		return GT_OK;
 	enum gt_code code = GT_OK;
 	for (struct dirent *e; code == GT_OK && n < MAX && (e = readdir(d));)
-		if (e->d_name[0] != '.' && is_file_name(e->d_name) && !(found[n++] = gt_arena_strdup(cli->arena, e->d_name)))
+		if (e->d_name[0] != '.' && is_file_name(e->d_name) &&
+		    !(found[n++] = gt_arena_printf(cli->arena, "%.*s", stem_length(e->d_name), e->d_name)))
 			code = gt_fail_memory(err, 0);
 	closedir(d);
 	GT_TRY(code);
-	const char *near = gt_cli_nearest(base, found, n);
+	const char *near = gt_guess_nearest(word, found, n);
 	if (near)
-		GT_NEW_STR(*out, gt_arena_printf(cli->arena, "%.*s%s", (int)(base - path), path, near), err);
+		GT_NEW_STR(*out, gt_arena_printf(cli->arena, "%.*s%s.cfg", (int)(base - path), path, near), err);
 	return GT_OK;
 }
 
-/* Sets *out to the bundled config whose name is similar to the first n bytes of a name; NULL: not found. */
-static enum gt_code similar_bundled(struct gt_cli *cli, const char *name, int n, const char **out, struct gt_err *err)
+/* Sets *out to the bundled config whose name is similar to a name, apart from the ending .cfg; NULL: not found. */
+static enum gt_code similar_bundled(struct gt_cli *cli, const char *name, const char **out, struct gt_err *err)
 {
 	struct gt_bundled *rows;
-	const char **names, *word;
+	const char *word;
 	int count;
 	*out = NULL;
 	if (gt_bundled_list(cli->arena, &rows, &count, NULL) != GT_OK)
 		return GT_OK;
-	GT_NEW(names, cli->arena, count + 1, err);
-	GT_NEW_STR(word, gt_arena_printf(cli->arena, "%.*s", n, name), err);
+	GT_NEW_STR(word, gt_arena_printf(cli->arena, "%.*s", stem_length(name), name), err);
+	struct gt_guess g = gt_guess_open(word);
 	for (int i = 0; i < count; i++)
-		names[i] = rows[i].name;
-	*out = gt_cli_nearest(word, names, count);
+		gt_guess_try(&g, rows[i].name);
+	*out = g.best;
 	return GT_OK;
 }
 
@@ -68,11 +77,11 @@ static enum gt_code no_file(struct gt_cli *cli, const char *name, struct gt_err 
 	if (near)
 		return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file; did you mean %.200s?", name, near);
 	GT_TRY(gt_bundled_find(cli->arena, base, &bundled, err));
-	int len = (int)strlen(base) - (is_file_name(base) ? 4 : 0);
+	int len = stem_length(base);
 	if (bundled)
 		return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file; a config of this name comes with gtrain: write %.*s to use it, or "
 		               "`gtrain configs %.*s >%.*s.cfg` to copy it", name, len, base, len, base, len, base);
-	GT_TRY(similar_bundled(cli, base, len, &bundled, err));
+	GT_TRY(similar_bundled(cli, base, &bundled, err));
 	if (bundled)
 		return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file; did you mean %s, a config that comes with gtrain?", name, bundled);
 	return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file; `gtrain configs` lists the configs that come with gtrain, and `gtrain "
@@ -82,10 +91,10 @@ static enum gt_code no_file(struct gt_cli *cli, const char *name, struct gt_err 
 enum gt_code gt_cli_no_config(struct gt_cli *cli, const char *name, struct gt_err *err)
 {
 	const char *near, *file;
-	GT_NEW_STR(file, gt_arena_printf(cli->arena, "%s.cfg", name), err);
-	if (!access(file, F_OK))
+	GT_TRY(similar_file(cli, name, &file, err));
+	if (file)
 		return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file; did you mean %.200s?", name, file);
-	GT_TRY(similar_bundled(cli, name, (int)strlen(name) - (is_file_name(name) && !strchr(name, '/') ? 4 : 0), &near, err));
+	GT_TRY(similar_bundled(cli, name, &near, err));
 	return gt_fail(err, GT_ENOINPUT, "%.200s: there is no such file, and gtrain has no config of this name; %s%s%s", name,
 	               near ? "did you mean " : "`gtrain configs` lists the configs of gtrain", near ? near : "", near ? "?" : "");
 }

@@ -1,4 +1,5 @@
 /* `gtrain help TOPIC` for the config language: keys, layer types, and other words that are values of keys. */
+#include "base/guess.h"
 #include "cli.h"
 #include "gtrain.h"
 #include <stdio.h>
@@ -410,6 +411,6 @@ enum gt_code gt_help_nearest(struct gt_cli *cli, const char *topic, const char *
 	gt_schema_each(add_key, &c);
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 		add_candidate(&c, lists[i].topic);
-	*near = gt_cli_nearest(topic, c.name, c.n);
+	*near = gt_guess_nearest(topic, c.name, c.n);
 	return GT_OK;
 }

@@ -1,3 +1,4 @@
+#include "base/guess.h"
 #include "cli.h"
 #include "commands.h"
 #include "gtrain.h"
@@ -27,7 +28,7 @@ const struct gt_command_row *gt_command_find(const char *name)
 	return NULL;
 }
 
-/* Command names of other programs, with gtrain's equivalents. They have priority over similar words: "info" does not suggest "init". */
+/* Command names of other programs, with gtrain's equivalents. A misspelt one is understood, too. */
 static const struct {
 	const char *word, *command; /* command: the equivalent command; NULL: print `advice` */
 	const char *advice;
@@ -72,20 +73,22 @@ static const struct {
 
 enum gt_code gt_command_unknown(const char *name, struct gt_err *err)
 {
-	for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
-		if (strcmp(foreign[i].word, name) == 0)
-			return foreign[i].command ? gt_fail(err, GT_EUSAGE, "unknown command '%s'; did you mean '%s'?", name, foreign[i].command)
-			                          : gt_fail(err, GT_EUSAGE, "unknown command '%s'; %s", name, foreign[i].advice);
-	const char *names[32];
-	int n = 0;
-	for (; gt_commands[n].name && n < 32; n++)
-		names[n] = gt_commands[n].name;
+	enum { FOREIGN = sizeof foreign / sizeof *foreign };
+	struct gt_guess g = gt_guess_open(name);
 	size_t len = strlen(name);
 	if (len > 4 && strcmp(name + len - 4, ".cfg") == 0)
 		return gt_fail(err, GT_EUSAGE, "unknown command '%.60s'; did you mean 'gtrain run %.60s'?", name, name);
-	const char *near = gt_cli_nearest(name, names, n);
-	if (near)
-		return gt_fail(err, GT_EUSAGE, "unknown command '%.60s'; did you mean '%s'?", name, near);
+	for (int i = 0; gt_commands[i].name; i++)
+		gt_guess_try(&g, gt_commands[i].name);
+	for (int i = 0; i < FOREIGN; i++)
+		gt_guess_try(&g, foreign[i].word);
+	for (int i = 0; i < FOREIGN; i++)
+		if (g.best == foreign[i].word && !foreign[i].command)
+			return gt_fail(err, GT_EUSAGE, "unknown command '%.60s'; %s", name, foreign[i].advice);
+		else if (g.best == foreign[i].word)
+			g.best = foreign[i].command;
+	if (g.best)
+		return gt_fail(err, GT_EUSAGE, "unknown command '%.60s'; did you mean '%s'?", name, g.best);
 	return gt_fail(err, GT_EUSAGE, "unknown command '%.60s'", name);
 }
 

@@ -1,5 +1,6 @@
 /* Parsing by the option tables: --opt=value, --opt value, -oVALUE, -o VALUE, -qv, options after operands, `--`. Long options are
  * not abbreviated, because a new option with the same beginning would break scripts. */
+#include "base/guess.h"
 #include "cli.h"
 #include "gtrain.h"
 #include <errno.h>
@@ -22,30 +23,6 @@ const struct gt_option gt_global_options[] = {
 	{"version", 0, GT_OPTION_FLAG, GLOBAL(version), .help = "print the version, and how gtrain was built"},
 	{0},
 };
-
-const char *gt_cli_nearest(const char *word, const char *const *candidates, int n)
-{
-	/* A candidate is similar if at most a third of the word differs, but never the whole word. It is also similar if it is the only
-	 * candidate that begins with the word, or if the word begins with the candidate. */
-	int len = (int)strlen(word), best = len < 3 ? 2 : len / 3 + 2;
-	const char *found = NULL, *begins = NULL, *within = NULL;
-	int nbegins = 0;
-	for (int i = 0; i < n; i++) {
-		int k = gt_word_distance(word, candidates[i]);
-		if (k < best && k < (int)strlen(candidates[i])) {
-			best = k;
-			found = candidates[i];
-		}
-		if (len >= 2 && strncmp(candidates[i], word, (size_t)len) == 0) {
-			begins = candidates[i];
-			nbegins++;
-		}
-		size_t k_len = strlen(candidates[i]);
-		if (k_len >= 4 && strncmp(candidates[i], word, k_len) == 0)
-			within = candidates[i];
-	}
-	return nbegins == 1 ? begins : found ? found : within;
-}
 
 double gt_cli_duration_parse(const char *s)
 {
@@ -119,7 +96,7 @@ static enum gt_code fail_unknown_option(const struct gt_command *c, const char *
 		gt_schema_each(match_key, &f);
 	if (f.found == 1)
 		return gt_fail(err, GT_EUSAGE, "unknown option '--%.60s'; did you mean '--set %s=...'?", name, f.path);
-	const char *near = gt_cli_nearest(name, candidate, n);
+	const char *near = gt_guess_nearest(name, candidate, n);
 	if (near)
 		return gt_fail(err, GT_EUSAGE, "unknown option '--%.60s'; did you mean '--%s'?", name, near);
 	return gt_fail(err, GT_EUSAGE, "unknown option '--%.60s'", name);

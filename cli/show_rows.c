@@ -220,7 +220,8 @@ enum gt_code gt_show_print_json(struct gt_cli *cli, const struct gt_shown *b, st
 	struct gt_json *j = &cli->json;
 	gt_json_object(j, NULL);
 	gt_json_add(j, GT_STR("name", b->name), GT_STR("split", b->split), GT_STR("data", b->where), GT_BOOL("plain", b->plain),
-	            GT_INT("step", b->step), GT_INT("epoch", b->epoch), GT_INT("batch", b->batch), GT_STR("transforms", b->transforms));
+	            GT_BOOL("drawn", b->drawn_from > 0), GT_INT("step", b->step), GT_INT("epoch", b->epoch), GT_INT("batch", b->batch),
+	            GT_STR("transforms", b->transforms));
 	gt_json_array(j, "mix");
 	for (int i = 0; i < b->nmix; i++)
 		gt_json_row(j, NULL, GT_INT("step", b->mix[i].step), GT_STR("how", b->mix[i].how), GT_NUM("share", b->mix[i].share, 9));

@@ -1,4 +1,5 @@
 #include "known.h"
+#include "base/guess.h"
 #include "dataset.h"
 #include <string.h>
 #include <strings.h>
@@ -99,20 +100,13 @@ const char *gt_dataset_class(const char *dataset, int64_t label)
 const char *gt_known_near(const char *name)
 {
 	static const char *const words[][2] = {
-	    {"fmnist", "fashion-mnist"}, {"fashion", "fashion-mnist"}, {"kmnist", NULL}, {"emnist", NULL}, {"qmnist", NULL}, {"svhn", NULL},
-	    {"stl10", NULL},
+	    {"fmnist", "fashion-mnist"}, {"kmnist", NULL}, {"emnist", NULL}, {"qmnist", NULL}, {"svhn", NULL}, {"stl10", NULL},
 	};
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (!strcasecmp(words[i][0], name))
 			return words[i][1];
-	int best = strlen(name) > 4 ? 1 + (int)strlen(name) / 5 : 0;
-	const char *found = NULL;
-	for (const struct gt_known_dataset *k = gt_known_datasets; k->name; k++) {
-		int d = gt_word_distance(name, k->name);
-		if (d < best || (d == best && !found)) {
-			best = d;
-			found = k->name;
-		}
-	}
-	return found;
+	struct gt_guess g = gt_guess_open(name);
+	for (const struct gt_known_dataset *k = gt_known_datasets; k->name; k++)
+		gt_guess_try(&g, k->name);
+	return g.best;
 }

@@ -29,6 +29,7 @@ struct gt_report {
 	int64_t outputs;                     /* number of values of the model's output for one sample */
 	double flops_forward, flops_train;   /* floating-point operations for one sample: forward pass only; whole training step */
 	int64_t train_samples, valid_samples, test_samples; /* number of samples of each split; -1: not known, because the data was not found */
+	bool skips_files;                    /* these samples are image files, of which a run skips those that cannot be read */
 	int64_t batch, steps_per_epoch, steps; /* samples of a step over all ranks; steps of an epoch and of the run, 0: not known */
 	int world;                           /* number of ranks */
 	const char *data;                    /* location of the data, or the reason why it was not found */

@@ -21,10 +21,12 @@ struct gt_conf;
 struct gt_show_spec {
 	const char *split; /* "train", "valid" or "test" */
 	bool plain;        /* the samples as they are in the data, before transforms, scaling and tokenizing */
-	int64_t step;      /* first step to show, from 1: an optimizer step of the run or, of another split, a batch of an evaluation */
+	/* First step to show, from 1: an optimizer step of the run or, of another split, a batch of an evaluation. 0: step 1 of the run or, of
+	 * another split, samples that are drawn from the whole split. */
+	int64_t step;
 	int64_t samples;   /* number of samples; if a batch has fewer: samples of the following steps, too */
 	bool of_run;       /* the config is that of a run: an error about missing data says how to name the place of data that has moved */
-	bool one_step;     /* never show samples of the following steps */
+	bool one_step;     /* never show samples of the following steps; drawn samples need no step */
 	void (*warn)(void *user, const char *text); /* receives a sentence for each sample that cannot be read and is skipped */
 	void *user;
 };
@@ -84,6 +86,7 @@ struct gt_shown {
 	const char *name, *split, *where; /* name of the config; split; where the data is */
 	bool plain;
 	int64_t step, epoch, steps; /* first step and its epoch, from 1; steps of an epoch */
+	int64_t drawn_from;         /* the samples were drawn from this number of samples of the split; 0: they are those of a step */
 	int64_t batch;              /* samples of a step */
 	const char *transforms;     /* "pad_crop, hflip, mixup": what is done to images; "": nothing */
 	struct gt_shown_mix *mix;   /* [nmix], one for each step */

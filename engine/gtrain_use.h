@@ -105,6 +105,7 @@ struct gt_mistake {
 struct gt_eval_result {
 	char split[16];                  /* "train", "valid", "test"; "data": a file or folder was evaluated */
 	struct gt_scores scores;
+	int64_t skipped;                 /* number of image files that could not be read; scores.samples does not include them */
 	double seconds;                  /* duration of the evaluation */
 	int64_t step;                    /* number of optimizer steps after which the checkpoint was saved */
 	int64_t classes;                 /* number of classes between which the model chooses; 0: not known */

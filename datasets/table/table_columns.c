@@ -1,11 +1,11 @@
 #include "table/table_reader.h"
 #include "base/arena.h"
+#include "base/guess.h"
 #include "base/json.h"
 #include "table/parse_cell.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static bool has_non_ascii(const char *s)
 {
@@ -108,12 +108,14 @@ static enum gt_code check_name(const struct gt_table_reader *r, const char *key,
 	char list[500] = "", shown[GT_CELL_SHOWN], like[GT_CELL_SHOWN];
 	if (gt_table_find(r->table, name) >= 0)
 		return GT_OK;
+	struct gt_guess g = gt_guess_open(name);
 	for (int k = 0; k < r->table->ncolumns; k++) {
-		if (!strcasecmp(r->table->column[k].name, name))
-			return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%s\"; did you mean \"%s\"?", key, gt_csv_path(r->csv),
-			               gt_cell_shown(name, shown), gt_cell_shown(r->table->column[k].name, like));
+		gt_guess_try(&g, r->table->column[k].name);
 		append_name(list, sizeof list, k, r->table->column[k].name);
 	}
+	if (g.best)
+		return gt_fail(err, GT_ECONFIG, "%s: expected a column of %.300s, got \"%s\"; did you mean \"%s\"?", key, gt_csv_path(r->csv),
+		               gt_cell_shown(name, shown), gt_cell_shown(g.best, like));
 	bool decoded = false; /* names were decoded from another encoding than UTF-8, which an earlier version of the file may have had */
 	for (const char *p = name; *p; p++)
 		decoded |= (*p & 0x80) && r->spec->encoding != GT_UTF_8;

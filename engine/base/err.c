@@ -1,5 +1,4 @@
 #include "base/err.h"
-#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,27 +45,4 @@ const char *gt_code_text(enum gt_code code)
 #undef GT_X
 	}
 	return (int)code > 128 ? "ended by a signal" : "unknown error";
-}
-
-int gt_word_distance(const char *a, const char *b)
-{
-	int d[3][64];
-	size_t na = strlen(a), nb = strlen(b);
-	if (na > 63 || nb > 63)
-		return 1000;
-	for (size_t j = 0; j <= nb; j++)
-		d[0][j] = (int)j;
-	for (size_t i = 1; i <= na; i++) {
-		int *row = d[i % 3], *up = d[(i + 2) % 3], *up2 = d[(i + 1) % 3];
-		row[0] = (int)i;
-		for (size_t j = 1; j <= nb; j++) {
-			int best = up[j - 1] + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
-			best = up[j] + 1 < best ? up[j] + 1 : best;
-			best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < best)
-				best = up2[j - 2] + 1;
-			row[j] = best;
-		}
-	}
-	return d[na % 3][nb];
 }

@@ -59,10 +59,6 @@ enum gt_code gt_errno_code(int number, enum gt_code otherwise);
 /* Returns the meaning of a code, for messages and the table in the manual. */
 const char *gt_code_text(enum gt_code code);
 
-/* Returns the distance between two words, for "did you mean": the optimal string alignment distance, which counts insertions, deletions,
- * replacements and swaps of neighbouring bytes, without regard to case. Returns 1000 if a word has more than 63 bytes. */
-int gt_word_distance(const char *a, const char *b);
-
 #define GT_TRY(expr)                       \
 	do {                                   \
 		enum gt_code gt_try_code = (expr); \

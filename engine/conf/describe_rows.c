@@ -1,4 +1,4 @@
-/* Finds rows, describes them in words, and finds similar words for "did you mean". */
+/* Finds rows and describes them in words. */
 #include "conf/schema.h"
 #include <math.h>
 #include <stdio.h>
@@ -134,26 +134,6 @@ const char *gt_row_expects(const struct gt_row *r, const struct gt_cnode *got, c
 	else
 		snprintf(buf, size, "%s %s %s and %s %s", words[r->type], ge, a, le, b);
 	return buf;
-}
-
-struct gt_guess gt_guess_open(const char *word)
-{
-	size_t n = strlen(word); /* in a short word, only one letter may differ: otherwise "bce" would match "dice" */
-	return (struct gt_guess){.word = word, .distance = (n > 1) + (n > 4 ? (int)n / 3 : 0)};
-}
-
-void gt_guess_try(struct gt_guess *g, const char *candidate)
-{
-	size_t n = strlen(g->word);
-	int d = gt_word_distance(g->word, candidate);
-	size_t nc = strlen(candidate);
-	/* a prefix ("bat" for "batch", "kernel_size" for "kernel") counts as one typing error */
-	if (d > 1 && ((n >= 2 && !strncmp(g->word, candidate, n)) || (nc >= 3 && !strncmp(g->word, candidate, nc))))
-		d = 1;
-	if (d < g->distance || (d == g->distance && !g->best)) {
-		g->distance = d;
-		g->best = candidate;
-	}
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------------------------- */

@@ -218,9 +218,9 @@ const struct gt_row gt_rows[] = {
     {"data.on_error", GT_T_ENUM, AT(data.on_error), "\"stop\"", .values = "stop|skip",
      .help = "what to do with bad data: an image file that cannot be read or decoded, a text that is not UTF-8 or has no tokens, a table "
              "row that cannot be read or has no target, or a cell without a number in a numeric column; stop: the run ends with an error; "
-             "skip: the image is excluded from loss and scores, a text or row is dropped before the samples get indices, the cell counts "
-             "as missing, and a warning at the end of the epoch names each image and text, and the first row or cell of each kind and "
-             "their count; damage in a part of a JPEG file that the crop leaves out is not noticed"},
+             "skip: the image is excluded from loss and scores, but counts as a file of its split, a text or row is dropped before the "
+             "samples get indices, the cell counts as missing, and a warning at the end of the epoch names each image and text, and the "
+             "first row or cell of each kind and their count; damage in a part of a JPEG file that the crop leaves out is not noticed"},
     {"data.gpu_transforms", GT_T_BOOL, AT(data.gpu_transforms), "true",
      .help = "if the device is a GPU, let the GPU apply flips, pad_crop, color_jitter, grayscale and random_erasing at the end of the list "
              "of transforms when it gathers a batch, unless samples are mixed; the GPU also applies a random_resized_crop, or a resize "

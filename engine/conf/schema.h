@@ -4,6 +4,7 @@
 #ifndef GT_CONF_SCHEMA_H
 #define GT_CONF_SCHEMA_H
 
+#include "base/guess.h"
 #include "base/problems.h"
 #include "conf/conf.h"
 #include "conf/ctree.h"
@@ -106,15 +107,6 @@ struct gt_row gt_row_of_attr(const struct gt_attr_def *d, char def[48]);
 int gt_values_index(const char *values, const char *word);
 /* Copies word i of values into buf and returns buf; NULL: there are fewer words. */
 const char *gt_values_word(const char *values, int i, char *buf, size_t size);
-
-/* ---- suggestions ---------------------------------------------------------------------------------------------------------- */
-struct gt_guess {
-	const char *word;
-	const char *best; /* the most similar candidate until now; NULL: none is similar enough */
-	int distance;
-};
-struct gt_guess gt_guess_open(const char *word);
-void gt_guess_try(struct gt_guess *g, const char *candidate); /* the string is not copied */
 
 /* ---- reading, read_keys.c -------------------------------------------------------------------------------------------------- */
 #define GT_CONF_MAX_ERRORS 20 /* reading stops after this number of errors */

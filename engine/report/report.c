@@ -285,6 +285,7 @@ static enum gt_code fill_report(struct gt_report *r, struct gt_conf *c, const st
 	r->train_samples = s->data.view[GT_TRAIN].n;
 	r->valid_samples = s->data.view[GT_VALID].n;
 	r->test_samples = s->data.view[GT_TEST].n;
+	r->skips_files = gt_session_skips_files(s);
 	r->batch = s->batch.size;
 	r->steps_per_epoch = s->batch.steps_per_epoch;
 	r->steps = s->batch.steps;

@@ -116,9 +116,9 @@ static enum gt_code take_batches(struct gt_show_job *j, struct gt_loader *l, int
 {
 	struct gt_shown *out = j->out;
 	struct sums sums = {0};
-	int64_t step = j->spec->step;
+	int64_t step = out->step;
 	GT_TRY(gt_loader_start(l, out->epoch - 1, (step - 1) % out->steps * out->batch, err));
-	last = j->spec->one_step ? step : last;
+	last = j->spec->one_step && !out->drawn_from ? step : last;
 	for (; out->n < j->spec->samples && step <= last; step++) {
 		struct gt_batch b;
 		GT_TRY(gt_loader_next(l, &b, err));
@@ -152,10 +152,12 @@ static enum gt_code find_step(struct gt_show_job *j, enum gt_split split, int64_
 	const struct gt_session *s = j->s;
 	struct gt_shown *out = j->out;
 	bool train = split == GT_TRAIN;
-	int64_t n = s->data.view[split].n;
-	if (n <= 0)
+	if (s->data.view[split].n <= 0)
 		return gt_fail(err, GT_ENOINPUT, "%s: the split \"%s\" has no samples; choose another split with --split", s->conf->path,
 		               out->split);
+	if (!train && !j->spec->step)
+		GT_TRY(gt_show_draw(j, split, err));
+	int64_t n = s->data.view[split].n;
 	out->batch = train || !s->conf->data.eval_batch ? s->batch.size : s->conf->data.eval_batch;
 	if (!train && out->batch > n)
 		out->batch = n;
@@ -164,7 +166,7 @@ static enum gt_code find_step(struct gt_show_job *j, enum gt_split split, int64_
 	if (j->spec->step > *last)
 		return gt_fail(err, GT_EUSAGE, "--step: expected at most %lld, the number of %s, got %lld", (long long)*last,
 		               train ? "steps of the run" : "batches of an evaluation", (long long)j->spec->step);
-	out->step = j->spec->step;
+	out->step = j->spec->step ? j->spec->step : 1;
 	out->epoch = 1 + (out->step - 1) / out->steps;
 	return GT_OK;
 }

@@ -165,9 +165,10 @@ static enum gt_code draw_tile(struct gt_picture *to, int64_t x, int64_t y, const
 
 static void draw_title(struct gt_picture *to, const struct gt_shown *b)
 {
-	char text[512];
-	snprintf(text, sizeof text, "%s: %s, %s %lld, %d samples%s%s", b->name, b->split, strcmp(b->split, "train") ? "batch" : "step",
-	         (long long)b->step, b->n, b->plain ? " before transforms" : *b->transforms ? " after " : "", b->plain ? "" : b->transforms);
+	char text[512], step[32];
+	snprintf(step, sizeof step, "%s %lld", strcmp(b->split, "train") ? "batch" : "step", (long long)b->step);
+	snprintf(text, sizeof text, "%s: %s, %s, %d samples%s%s", b->name, b->split, b->drawn_from ? "drawn" : step, b->n,
+	         b->plain ? " before transforms" : *b->transforms ? " after " : "", b->plain ? "" : b->transforms);
 	int64_t width = to->w - 2 * GAP;
 	draw_line(to, GAP, GAP, width, 2 * (int64_t)GT_FONT_STEP * gt_pixel_text_length(text) <= width ? 2 : 1, text, INK);
 }

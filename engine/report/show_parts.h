@@ -1,6 +1,7 @@
 /* The parts of gt_show (gtrain_show.h) that its files share.
  *
  *     show_batch.c     opens the data and a loader, and takes the batches
+ *     show_draw.c      chooses the samples of a split that is evaluated
  *     show_fields.c    targets, numbers, codes and tokens of a batch as words
  *     show_plain.c     the same samples as they are in the data
  *     show_mosaic.c    the images with captions as one PNG image */
@@ -21,6 +22,10 @@ struct gt_show_job {
 	struct gt_dataset raw;         /* --plain, for a table: the table as it was read; else empty */
 	struct gt_skipped *raw_skipped;
 };
+
+/* Replaces the view of a split that has samples by spec->samples of them, or all if it has fewer: drawn by the seed, and of each class in
+ * turn if the targets are classes. */
+enum gt_code gt_show_draw(struct gt_show_job *j, enum gt_split split, struct gt_err *err);
 
 /* Fills in the targets of a sample in row i of a batch, as the network gets them. */
 enum gt_code gt_show_targets(struct gt_show_job *j, const struct gt_batch *b, int64_t i, struct gt_shown_sample *out, struct gt_err *err);

@@ -81,6 +81,9 @@ const char *gt_session_class_name(const struct gt_session *s, int64_t label);
 enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, const char *why), void (*each)(void *user, const char *why),
                                 void *user, struct gt_err *err);
 
+/* Returns whether the sizes of the splits include image files that cannot be read: they are found when they are decoded, and skipped. */
+bool gt_session_skips_files(const struct gt_session *s);
+
 /* Opens a loader of a split, as a run uses it: batches of `batch` samples over all ranks, in micro-batches of `micro`; train: with the
  * transforms and the order of training. Only for a session with samples_only; its images are f32 without padded channels. The caller closes
  * *out before the session. */

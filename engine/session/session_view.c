@@ -16,6 +16,11 @@ const char *gt_session_class_name(const struct gt_session *s, int64_t label)
 	return gt_dataset_class(s->conf->data.name, label);
 }
 
+bool gt_session_skips_files(const struct gt_session *s)
+{
+	return s->conf->data.on_error == GT_ON_ERROR_SKIP && s->data.set[GT_TRAIN].encoded;
+}
+
 static struct gt_view view_of(struct gt_session *s, int which, int64_t *index, int64_t n)
 {
 	return (struct gt_view){&s->data.set[which], &s->data.resident[which], index, n};

@@ -1,4 +1,5 @@
 /* `gtrain fetch`. The program contains the tables of datasets and of weights; the downloader is a plugin that only this command opens. */
+#include "base/guess.h"
 #include "base/plugin.h"
 #include "dataset.h"
 #include "gtrain_data.h"
@@ -22,27 +23,20 @@ const char *gt_fetch_name(int i)
 /* Returns the most similar name of weights for a misspelled name, or NULL. */
 static const char *find_near_weights(const char *name)
 {
-	int best = 1; /* allows one typing error: with two, "resnet101" would match "resnet18" */
-	const char *found = NULL;
-	for (const struct gt_known_weights *w = gt_known_weights; w->name; w++) {
-		int d = gt_word_distance(name, w->name);
-		if (d < best || (d == best && !found)) {
-			best = d;
-			found = w->name;
-		}
-	}
-	return found;
+	struct gt_guess g = gt_guess_open(name);
+	for (const struct gt_known_weights *w = gt_known_weights; w->name; w++)
+		gt_guess_try(&g, w->name);
+	return g.best;
 }
 
 static enum gt_code fail_unknown(const char *name, struct gt_err *err)
 {
 	const char *near = gt_known_near(name) ? gt_known_near(name) : find_near_weights(name);
 	char names[512] = "";
-	if (near)
-		return gt_fail(err, GT_EUSAGE, "unknown dataset or weights '%.60s'; did you mean '%s'?", name, near);
 	for (int i = 0; gt_fetch_name(i) && strlen(names) < sizeof names - 64; i++)
 		strcat(strcat(names, !i ? "" : gt_fetch_name(i) == gt_known_weights[0].name ? "; known weights: " : ", "), gt_fetch_name(i));
-	return gt_fail(err, GT_EUSAGE, "unknown dataset or weights '%.60s'; known datasets: %s", name, names);
+	return gt_fail(err, GT_EUSAGE, "unknown dataset or weights '%.60s'; %s%s%sknown datasets: %s", name, near ? "did you mean '" : "",
+	               near ? near : "", near ? "'? " : "", names);
 }
 
 enum gt_code gt_fetch_path(const char *name, const char *dir, char *buf, size_t size, struct gt_err *err)

@@ -65,10 +65,10 @@ static enum gt_code report_start(struct gt_trainer *t, struct gt_err *err)
 		in_f32 = ", which this processor computes in fp32 (slower than fp32, less memory),";
 	format_samples(s, samples, sizeof samples);
 	snprintf(text, sizeof text,
-	         "%s: %s parameters, %s%s on %s%s; batch %lld%s, %lld steps per epoch; %s samples from %.300s; seed %lld%s",
+	         "%s: %s parameters, %s%s on %s%s; batch %lld%s, %lld steps per epoch; %s %s from %.300s; seed %lld%s",
 	         s->conf->name, format_grouped(s->prog.num_params, params, sizeof params), gt_precision_names[s->conf->precision], in_f32,
 	         s->device.info.name, ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples,
-	         s->data.set[0].where, (long long)s->conf->seed, ema);
+	         gt_session_skips_files(s) ? "files" : "samples", s->data.set[0].where, (long long)s->conf->seed, ema);
 	struct gt_event ev = {.kind = GT_EV_START, .text = text};
 	t->started = true;
 	return gt_trainer_send_event(t, &ev, true, err);

@@ -13,6 +13,7 @@
 #include "table/parse_cell.h"
 #include "team/team.h"
 #include "train/pretrained.h"
+#include "train/rare_classes.h"
 #include <math.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -36,7 +37,7 @@ struct list {
 static enum gt_code add_warning(const struct list *l, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static enum gt_code add_warning(const struct list *l, const char *path, const char *fmt, ...)
 {
-	char text[800];
+	char text[1024];
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
@@ -346,12 +347,19 @@ static enum gt_code warn_left_out(const struct list *l)
 	                                           d->encoded ? "images" : "texts", d->left_out);
 }
 
+static enum gt_code warn_rare_classes(const struct list *l)
+{
+	char text[1024];
+	GT_TRY(gt_rare_classes(l->s, text, sizeof text, l->err));
+	return !*text ? GT_OK : add_warning(l, *l->c->data.root ? "data.root" : "data", "%s", text);
+}
+
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err)
 {
 	static enum gt_code (*const each[])(const struct list *l) = {
 	    warn_no_directory,     warn_large_batch,    warn_byte_moments,   warn_last_layer, warn_unread_columns,
-	    warn_zero_rate,        warn_ended_schedule, warn_cut_schedules,  warn_left_out,   warn_whole_tables,
-	    warn_too_many_threads, warn_low_memory,     warn_no_graphs_in_dp};
+	    warn_zero_rate,        warn_ended_schedule, warn_cut_schedules,  warn_left_out,   warn_rare_classes,
+	    warn_whole_tables,     warn_too_many_threads, warn_low_memory,     warn_no_graphs_in_dp};
 	struct list l = {s, s->conf, dir, out, err};
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++)
 		GT_TRY(each[i](&l));

@@ -109,6 +109,21 @@ static enum gt_code add_mistakes(const struct job *j, const struct gt_session *s
 	return gt_sample_contents(s, j->split, &j->mistakes, r->arena, &r->mistake, err);
 }
 
+static void count_one(void *user, int64_t i)
+{
+	(void)i;
+	++*(int64_t *)user;
+}
+
+/* Returns the number of image files of the split that the evaluation has skipped. */
+static int64_t count_skipped(const struct gt_session *s, enum gt_split split)
+{
+	int64_t n = 0;
+	if (s->data.skipped)
+		gt_skipped_each(s->data.skipped, (int)(s->data.view[split].data - s->data.set), count_one, &n);
+	return n;
+}
+
 /* Makes the result on rank 0. */
 static enum gt_code make_result(struct job *j, const struct gt_session *s, const struct gt_scores *scores, double seconds,
                                 struct gt_err *err)
@@ -119,7 +134,7 @@ static enum gt_code make_result(struct job *j, const struct gt_session *s, const
 	enum gt_code code = r ? GT_OK : gt_fail_memory(err, sizeof *r);
 	if (code == GT_OK) {
 		*r = (struct gt_eval_result){.scores = *scores, .step = gt_ckpt_meta(j->ckpt)->step, .classes = count_classes(s, j->split),
-		                             .arena = a};
+		                             .skipped = count_skipped(s, j->split), .arena = a};
 		snprintf(r->split, sizeof r->split, "%s", j->data ? "data" : gt_split_names[j->split]);
 		double start = gt_clock();
 		if (j->report)

@@ -18,6 +18,7 @@ wrong() {
 wrong unknown_command "unknown command 'frobnicate'" frobnicate
 wrong near_command "unknown command 'rnu'; did you mean 'run'?" rnu "$cfg"
 wrong near_command2 "did you mean 'inspect'?" insepct x
+wrong near_foreign "unknown command 'trian'; did you mean 'run'?" trian "$cfg"
 wrong prefix_command "did you mean 'completion'?" compl
 wrong forgotten_command "did you mean 'gtrain run $cfg'?" "$cfg"
 wrong unknown_option "unknown option '--frobnicate'" run "$cfg" --frobnicate

@@ -46,11 +46,15 @@ grep -qF 'mnist_dpd.cfg: there is no such file; did you mean mnist_ddp.cfg?' her
 	fail name_is_no_file "$(cat here/err)"
 (cd here && mv mnist_ddp.cfg mine.cfg && "$gtrain" check mine >out 2>err)
 grep -qF 'mine: there is no such file; did you mean mine.cfg?' here/err && pass name_of_file || fail name_of_file "$(cat here/err)"
+(cd here && "$gtrain" check mien >out 2>err)
+grep -qF 'mien: there is no such file; did you mean mine.cfg?' here/err && pass near_file_name || fail near_file_name "$(cat here/err)"
 run check ../configs/mnist_ddp.cfg
 [ "$rc" = 66 ] && pass no_parents || fail no_parents "status $rc"
 run run mnist_dpd.cfg
 [ "$rc" = 66 ] && grep -qF 'did you mean mnist_ddp, a config that comes with gtrain?' err && pass near_name ||
 	fail near_name "status $rc: $(cat err)"
+run run photos.cfg # not similar to pets
+[ "$rc" = 66 ] && ! grep -qF 'did you mean' err && pass no_far_name || fail no_far_name "status $rc: $(cat err)"
 run run quux.cfg
 [ "$rc" = 66 ] && grep -qF 'gtrain configs' err && pass unknown_name || fail unknown_name "status $rc: $(cat err)"
 # Ranks, which this program starts again by its own command line, find it too.

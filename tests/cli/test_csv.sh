@@ -82,6 +82,7 @@ if [ -s err ]; then fail eval_no_test_is_quiet "$(cat err)"; else pass eval_no_t
 gives eval_no_test_ranks 0 out 'valid loss' eval numbers -s data.test=[] --nproc 2 -s parallel.mode=ddp
 gives eval_no_test_threads 0 out 'valid loss' eval numbers -s data.test=[] --nproc 2 -s parallel.mode=dp --report
 gives eval_test_given 66 err 'the split "test" has no samples' eval numbers -s data.test=[] --split test
+gives target_near 78 err '/train.csv, got "levl"; did you mean "level"?' check numbers.cfg -s data.target=levl
 gives target_case 78 err '/train.csv, got "Y"; did you mean "y"?' check numbers.cfg -s data.target=Y
 gives eval_only_train 66 err 'the splits "valid" and "test" have no samples' eval classes -s data.test=[] -s data.valid=0 \
 	-s data.stratify=false -s checkpoint.best.metric=

@@ -157,6 +157,10 @@ else
 	fail folder_skips_exact 'the weights depend on the number of threads'
 fi
 gives folder_eval_skips 0 err 'bad/train/rose/7.png: PNG: the file is truncated' eval skips --split train
+gives folder_eval_counts 0 out ' samples, 1 skipped, ' eval skips --split train
+gives folder_check_counts 0 out ' files; a run skips those that cannot be read  from folder: ' check net.cfg -s data.root=bad \
+	-s 'data.on_error="skip"'
+gives folder_run_counts 0 err ' files from folder: ' run net.cfg -o skips-counted -s data.root=bad -s 'data.on_error="skip"'
 gives folder_eval_stops 65 err 'to skip such files, write data.on_error = "skip"' eval skips --split train -s data.on_error=stop
 gives folder_skip_mse 78 err 'cannot be combined' check net.cfg -s 'data.on_error="skip"' -s 'train.loss="mse"'
 gives folder_valid_twice 78 err 'data.valid' check net.cfg -s data.valid=0.2

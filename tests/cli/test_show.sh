@@ -78,7 +78,7 @@ cat >pixels.py <<'PY'
 from tile import *
 for name, args, draw in (("plain", ["--plain"], lambda i: grey(i)),
                          ("normalised", [], lambda i: grey(i)),
-                         ("test_split", ["--split", "test"], lambda i: grey(40 + i)),
+                         ("test_split", ["--split", "test", "--step", "1"], lambda i: grey(40 + i)),
                          ("flipped", ["-s", 'data.augment=({type="hflip";p=1.0;})'], lambda i: [r[::-1] for r in grey(i)]),
                          ("plain_of_flipped", ["--plain", "-s", 'data.augment=({type="hflip";p=1.0;})'], lambda i: grey(i)),
                          ("vflipped", ["-s", 'data.augment=({type="vflip";p=1.0;})'], lambda i: grey(i)[::-1])):
@@ -327,6 +327,23 @@ python3 texts.py "$gtrain" || fail texts 'a check has failed to run'
 run show text.cfg --split test --color always -n 16
 if grep -q $'\e\[31m<unk>' "$tmp/out" || grep -q $'\e\[[0-9;]*31m<unk>' "$tmp/out"; then pass unknown_marked
 else fail unknown_marked "$(cat -v "$tmp/out" | head -n 20)"; fi
+# Samples of a split that is sorted by class are drawn, of each class in turn; --step shows its batches in their own order.
+cat >drawn.py <<'PY'
+from tile import *
+def classes(got): return [s["classes"][0]["name"] for s in got["samples"]]
+def paths(got): return [s["path"] for s in got["samples"]]
+batch = ["text.cfg", "--split", "test", "-s", "data.eval_batch=4"]
+some, again, other = (show(*batch, "-n", "6", "-s", "seed=" + seed) for seed in ("1", "1", "2"))
+check("drawn_classes", some["drawn"] and all(len(set(classes(some)[k:k + 2])) == 2 for k in (0, 2, 4)), classes(some))
+check("drawn_by_seed", paths(some) == paths(again) != paths(other), paths(other))
+every = show(*batch, "-n", "100")
+check("drawn_all", len(every["samples"]) == len(set(paths(every))) == 16, paths(every))
+step = [show(*batch, "--step", str(k)) for k in (1, 2, 3, 4)]
+check("steps_of_split", not step[0]["drawn"] and len(set(sum(map(paths, step), []))) == 16 and set(classes(step[0])) == {"bad"},
+      [classes(s) for s in step])
+PY
+python3 drawn.py "$gtrain" || fail drawn 'a check has failed to run'
+gives drawn_summary 0 out 'text: split test; 12 samples, drawn from 16 (--step N shows batch N)' show text.cfg --split test
 gives tokens_counted 0 out 'bad  4 tokens, 0 unknown' show text.cfg --split test -n 16
 run show text.cfg --split test -n 16 --plain --color never
 if ! grep -q $'\e' "$tmp/out" && grep -q '?\[31mzebra' "$tmp/out"; then pass hostile_text; else fail hostile_text "$(cat -v "$tmp/out")"; fi
@@ -371,7 +388,7 @@ for s in got["samples"]:
             (row[0] and v["age"]["value"] != float(row[0])) or "income" in v or s["classes"][0]["name"] != row[3]):
         wrong.append(s)
 check("table_plain", not wrong and len(got["samples"]) == 60, wrong[:1])
-test = show("table.cfg", "--split", "test")["samples"]
+test = show("table.cfg", "--split", "test", "--step", "1")["samples"]
 check("table_unknown", [(v["text"], v["unknown"]) for s in test for v in s["values"] if v["name"] == "job"] ==
       [("<unknown>", True), ("clerk", False)], test)
 PY

@@ -1,4 +1,4 @@
-/* Numbers for people, durations, and "did you mean": the parts of cli/ that are plain functions. */
+/* Numbers for people and durations: the parts of cli/ that are plain functions. */
 #include "../../cli/options.c"
 #include "../../cli/units.c"
 #include "test.h"
@@ -106,25 +106,6 @@ TEST(durations)
 	                                  "30m1h", "1m1m", "inf", "nan", "0x10", "1e400", "1ms", "1h-5m"};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		CHECK_MSG(gt_cli_duration_parse(bad[i]) < 0, "'%s' passed for a duration", bad[i]);
-}
-
-TEST(nearest)
-{
-	static const char *const names[] = {"run", "resume", "check", "plan", "eval", "predict", "inspect", "export"};
-	enum { N = sizeof names / sizeof names[0] };
-	const struct { const char *word, *want; } cases[] = {
-		{"rnu", "run"}, {"chekc", "check"}, {"insepct", "inspect"}, {"pred", "predict"}, {"evaluate", "eval"}, {"resmue", "resume"},
-		{"frobnicate", NULL}, {"x", NULL}, {"zzz", NULL}, {"", NULL},
-	};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		const char *got = gt_cli_nearest(cases[i].word, names, N);
-		CHECK_MSG(got && cases[i].want ? !strcmp(got, cases[i].want) : got == cases[i].want, "'%s': %s, not %s", cases[i].word,
-		          got ? got : "nothing", cases[i].want ? cases[i].want : "nothing");
-	}
-	char longer[200];
-	memset(longer, 'a', sizeof longer - 1);
-	longer[sizeof longer - 1] = '\0';
-	CHECK(gt_cli_nearest(longer, names, N) == NULL);
 }
 
 RUN_TESTS()

@@ -23,6 +23,13 @@ if [ -z "$(find . -name 'x*')" ]; then pass nothing_written; else fail nothing_w
 gives by_ending 0 err 'wrote x.onnx' export run -o x.onnx
 gives by_format 0 err 'wrote model' export run -o model --format onnx
 cmp -s x.onnx model && pass same_bytes || fail same_bytes 'the two files differ'
+cp x.onnx first.onnx
+echo old >x.onnx
+gives replaces_file 0 err 'wrote x.onnx' export run -o x.onnx
+cmp -s x.onnx first.onnx && pass replaced_whole || fail replaced_whole 'not the whole file'
+rm first.onnx
+gives file_of_checkpoint 73 err 'this directory is a checkpoint, whose files cannot be replaced' \
+	export run -o run/latest/model.safetensors
 gives json 0 out '{"checkpoint":"run","path":"x.onnx","format":"onnx"}' export run -o x.onnx --json
 run export run -o x.onnx -q
 [ "$rc" = 0 ] && [ ! -s "$tmp/err" ] && [ ! -s "$tmp/out" ] && pass quiet || fail quiet "$(cat "$tmp/out" "$tmp/err")"

@@ -2,6 +2,7 @@
 #include "gtrain_export.h"
 #include "gtrain_use.h"
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -72,6 +73,18 @@ static enum gt_code find_format(const struct export_args *a, enum format *out, s
 	return GT_OK;
 }
 
+/* Refuses a file in the directory of a checkpoint, whose digests would no longer be correct. */
+static enum gt_code refuse_checkpoint(const char *path, struct gt_err *err)
+{
+	const char *slash = strrchr(path, '/');
+	char manifest[4400];
+	int n = slash ? (int)(slash + 1 - path) : 0;
+	if (snprintf(manifest, sizeof manifest, "%.*smanifest.json", n, path) >= (int)sizeof manifest || access(manifest, F_OK))
+		return GT_OK;
+	return gt_fail(err, GT_ECANTCREAT, "--out %.500s: this directory is a checkpoint, whose files cannot be replaced; choose another name",
+	               path);
+}
+
 static bool write_piece(void *user, const void *data, size_t n)
 {
 	return gt_out_bytes(user, data, n);
@@ -113,6 +126,7 @@ static enum gt_code run_export(struct gt_cli *cli, struct gt_err *err)
 	if (!strcmp(a->out, "-"))
 		return export_to_stdout(cli, err);
 	GT_TRY(find_format(a, &format, err));
+	GT_TRY(refuse_checkpoint(a->out, err));
 	GT_TRY(write_format(cli, format, err));
 	if (cli->args.json) {
 		gt_json_row(&cli->json, NULL, GT_STR("checkpoint", cli->args.operands.v[0]), GT_STR("path", a->out),
@@ -134,7 +148,7 @@ const struct gt_command gt_cmd_export = {
 	         "  .onnx         the model, for ONNX Runtime and other runtimes\n"
 	         "With --format pytorch, FILE is a new directory with the model as a module of PyTorch\n"
 	         "(model.py), its weights and a model card (README.md). The file or directory appears\n"
-	         "only when it is complete.",
+	         "only when it is complete; a file replaces an existing file.",
 	.example = "gtrain export runs/fmnist-mlp -o fmnist.onnx",
 	.min_operands = 1,
 	.max_operands = 1,

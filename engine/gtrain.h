@@ -130,6 +130,10 @@ struct gt_event {
 	double seconds, eta_s;
 	double loss_scale;     /* TRAIN, SKIP: the loss scale of fp16 after the step; 0: none */
 	const char *split;     /* EVAL, PHASE: name of the split */
+	const char *init, *device; /* START: the options of the command, as in struct gt_run_opts; NULL: not given */
+	int64_t ranks;         /* START: number of ranks */
+	const char *const *sets; /* RESUME: [nsets] the settings of the command that have changed the config of the checkpoint */
+	int nsets;
 	/* START: one line with the model's parameters, the device and the ranks. WARN: the warning. RESUME, CHECKPOINT: path of the
 	 * checkpoint. END: how the run ended: "ok", "signal 15", ... (train/run_end.h). PHASE: what is in progress: "evaluating" (the field
 	 * split names the split) or "saving a checkpoint". */

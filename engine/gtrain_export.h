@@ -22,8 +22,9 @@ struct gt_export_spec {
  * and how inputs are prepared. GT_EFAIL: a layer has no equivalent in ONNX, or the file would be too large. */
 enum gt_code gt_export_onnx(const struct gt_export_spec *spec, struct gt_err *err);
 /* Writes a directory: model.py (the layers as modules of torch.nn), model.safetensors (the f32 weights), README.md (a model card), for
- * tables and texts data.json (gtrain-checkpoint(5)), and for texts tokens.py and vocab.txt (the tokenizer in Python). GT_ECANTCREAT: the
- * directory exists and is not empty. GT_EFAIL: a layer has no equivalent in torch.nn. */
+ * images images.py (their preparation in Python), for tables and texts data.json (gtrain-checkpoint(5)), and for texts tokens.py and
+ * vocab.txt (the tokenizer in Python). GT_ECANTCREAT: the directory exists and is not empty. GT_EFAIL: a layer has no equivalent in
+ * torch.nn. */
 enum gt_code gt_export_torch(const struct gt_export_spec *spec, struct gt_err *err);
 
 #endif

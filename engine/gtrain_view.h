@@ -19,6 +19,18 @@ struct gt_run_setting { /* a key of the resolved config */
 	const char *value;  /* as in a config: "0.001", "\"adam\"", "[0.9, 0.999]" */
 };
 
+/* A start of a run by `gtrain run` or `gtrain resume`. */
+struct gt_run_start {
+	int64_t step, steps;    /* optimizer steps done at the start; steps of the whole run, 0: not known */
+	bool resumed, recorded; /* recorded: `set` is known; false: an earlier version has resumed the run */
+	bool saved;             /* a checkpoint was committed before the next start; else the next start knows nothing of this one */
+	bool ended;             /* the session trained to the end of its config, or until train.early_stop ended it */
+	const char **set;       /* [nset] resumed: settings that changed the config of the checkpoint: "train.epochs=10" */
+	int nset;
+	const char *init, *device; /* options of the command; "": not given */
+	int64_t ranks;
+};
+
 /* A run, from its metrics.jsonl, its newest checkpoint and its config.cfg. All memory belongs to the arena of the call that read it. */
 struct gt_run_record {
 	const char *dir;        /* run directory */
@@ -39,6 +51,8 @@ struct gt_run_record {
 	struct gt_run_setting *setting; /* [nsettings] the resolved config, in its order */
 	int nsettings;
 	int64_t damaged;        /* number of lines of metrics.jsonl that cannot be read and were left out */
+	struct gt_run_start *start; /* [nstarts] the starts that have lines in metrics.jsonl */
+	int nstarts;
 	const char *started;    /* the run's first line: parameters, device, ranks, data; "": not known */
 };
 extern const char *const gt_run_splits[3]; /* "train", "valid", "test": the rows of `last` */

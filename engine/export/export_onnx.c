@@ -1,5 +1,6 @@
 /* gt_export_onnx: writes the inputs, the graph, the output and the metadata of an ONNX model. */
 #include "base/json.h"
+#include "export/image_text.h"
 #include "export/onnx_inputs.h"
 #include "export/onnx_ops.h"
 #include "export/token_text.h"
@@ -68,6 +69,30 @@ static enum gt_code add_normalization(struct gt_onnx *m, bool inside, struct gt_
 	return add_json(m, "normalization", &j, err);
 }
 
+/* Adds a text that malloc has allocated, and frees it. text: NULL adds nothing. */
+static enum gt_code add_text(struct gt_onnx *m, const char *key, char *text, struct gt_err *err)
+{
+	const char *kept = text ? gt_arena_strdup(m->arena, text) : NULL;
+	enum gt_code code = text && !kept ? gt_fail_memory(err, strlen(text)) : GT_OK;
+	if (kept)
+		gt_onnx_metadata(m, key, kept);
+	free(text);
+	return code;
+}
+
+/* Adds how an image becomes an input: as data, and as a Python module of its own name. */
+static enum gt_code add_preparation(struct gt_onnx *m, bool normalized, struct gt_err *err)
+{
+	struct gt_json j = {0};
+	char *module;
+	if (!gt_image_files(m->source))
+		return GT_OK;
+	gt_image_json(m->source, &j);
+	GT_TRY(add_json(m, "preprocessing", &j, err));
+	GT_TRY(gt_image_module(m->source, !normalized, &module, err));
+	return add_text(m, "images.py", module, err);
+}
+
 /* Adds the words of categories, the vocabulary of texts and the names of columns, as in data.json (gtrain-checkpoint(5)). */
 static enum gt_code add_facts(struct gt_onnx *m, struct gt_err *err)
 {
@@ -83,17 +108,12 @@ static enum gt_code add_facts(struct gt_onnx *m, struct gt_err *err)
 /* The tokenizer of texts in Python, and its vocabulary; both as files of their own names. */
 static enum gt_code add_tokens(struct gt_onnx *m, struct gt_err *err)
 {
-	char *text[2];
-	static const char *const name[] = {"tokens.py", "vocab.txt"};
-	enum gt_code code = gt_token_module(m->source, &text[0], &text[1], err);
-	for (int i = 0; i < 2; i++) {
-		const char *kept = code == GT_OK && text[i] ? gt_arena_strdup(m->arena, text[i]) : NULL;
-		if (kept)
-			gt_onnx_metadata(m, name[i], kept);
-		else if (code == GT_OK && text[i])
-			code = gt_fail_memory(err, strlen(text[i]));
-		free(text[i]);
-	}
+	char *module, *vocab;
+	GT_TRY(gt_token_module(m->source, &module, &vocab, err));
+	enum gt_code code = add_text(m, "tokens.py", module, err);
+	if (code == GT_OK)
+		return add_text(m, "vocab.txt", vocab, err);
+	free(vocab);
 	return code;
 }
 
@@ -109,6 +129,7 @@ static enum gt_code add_metadata(struct gt_onnx *m, bool preprocess, struct gt_e
 	GT_TRY(add_tokens(m, err));
 	if (preprocess)
 		GT_TRY(add_facts(m, err));
+	GT_TRY(add_preparation(m, preprocess, err));
 	return add_normalization(m, preprocess, err);
 }
 
@@ -139,9 +160,11 @@ static enum gt_code export_source(const struct gt_export_source *s, const struct
 	if (code == GT_OK)
 		code = gt_onnx_write(&m, spec->out, err);
 	gt_onnx_free(&m);
-	if (code == GT_OK)
-		gt_export_notes(s, spec);
-	return code;
+	if (code != GT_OK)
+		return code;
+	gt_export_notes(s, spec);
+	gt_image_note(s, spec);
+	return GT_OK;
 }
 
 enum gt_code gt_export_onnx(const struct gt_export_spec *spec, struct gt_err *err)

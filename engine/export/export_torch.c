@@ -1,6 +1,7 @@
-/* gt_export_torch: writes a directory with model.py, model.safetensors, README.md, for tables and texts data.json, and for texts tokens.py
- * and vocab.txt. The directory has a temporary name until it is complete. */
+/* gt_export_torch: writes a directory with model.py, model.safetensors, README.md, for images images.py, for tables and texts data.json,
+ * and for texts tokens.py and vocab.txt. The directory has a temporary name until it is complete. */
 #include "base/fileio.h"
+#include "export/image_text.h"
 #include "export/model_card.h"
 #include "export/token_text.h"
 #include "export/torch_model.h"
@@ -70,6 +71,14 @@ static enum gt_code write_tokens(const struct gt_export_source *s, const char *d
 	return code;
 }
 
+/* The preparation of images. */
+static enum gt_code write_images(const struct gt_export_source *s, const char *dir, struct gt_err *err)
+{
+	char *module;
+	GT_TRY(gt_image_module(s, true, &module, err));
+	return module ? write_text(dir, "images.py", module, err) : GT_OK;
+}
+
 static enum gt_code write_files(const struct gt_export_source *s, const char *dir, char *model, struct gt_err *err)
 {
 	char *card;
@@ -77,6 +86,7 @@ static enum gt_code write_files(const struct gt_export_source *s, const char *di
 	GT_TRY(gt_model_card(s, &card, err));
 	GT_TRY(write_text(dir, "README.md", card, err));
 	GT_TRY(write_facts(s, dir, err));
+	GT_TRY(write_images(s, dir, err));
 	GT_TRY(write_tokens(s, dir, err));
 	GT_TRY(copy_weights(s, dir, err));
 	return gt_dir_sync(dir, err);
@@ -131,8 +141,10 @@ enum gt_code gt_export_torch(const struct gt_export_spec *spec, struct gt_err *e
 	enum gt_code code = gt_export_source_open(&s, spec->ckpt, err);
 	if (code == GT_OK)
 		code = write_directory(&s, spec->out, err);
-	if (code == GT_OK)
+	if (code == GT_OK) {
 		gt_export_notes(&s, spec);
+		gt_image_note(&s, spec);
+	}
 	gt_export_source_close(&s);
 	return code;
 }

@@ -3,6 +3,7 @@
 #include "base/json_read.h"
 #include "base/memstream.h"
 #include "base/public.h"
+#include "export/image_text.h"
 #include "export/token_text.h"
 #include "text/tokenizer.h"
 #include <inttypes.h>
@@ -170,6 +171,11 @@ static void write_token_use(FILE *f, const struct gt_export_source *s)
 	fprintf(f, " Shorter texts are filled up with the padding id; `lengths` counts the ids without it.\n");
 }
 
+static const char image_use[] =
+    "\nThe function `batch` of `images.py`, which needs Pillow and NumPy, does all this for image files:\n\n"
+    "```python\nimport torch\nfrom images import batch\n\n"
+    "output = model(torch.from_numpy(batch([\"a.jpg\", \"b.png\"])))\n```\n";
+
 static void write_use(FILE *f, const struct gt_export_source *s)
 {
 	const struct gt_conf_data *d = &s->conf->data;
@@ -195,6 +201,8 @@ static void write_use(FILE *f, const struct gt_export_source *s)
 	if (s->session->data.facts.learned)
 		fprintf(f, " `data.json` has the statistics of columns, the words of categories and the vocabulary.");
 	fputc('\n', f);
+	if (gt_image_files(s) && gt_image_fixed(s))
+		fputs(image_use, f);
 	if (gt_token_texts(s))
 		write_token_use(f, s);
 }

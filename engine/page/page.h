@@ -33,6 +33,8 @@ void gt_page_facts_close(struct gt_page_facts *p);
 
 /* page_summary.c */
 void gt_page_summary(const struct gt_page_facts *p, FILE *f);
+/* page_repeat.c: the commands that repeat the run */
+void gt_page_repeat(const struct gt_page_facts *p, FILE *f);
 /* page_curves.c */
 enum gt_code gt_page_curves(const struct gt_page_facts *p, FILE *f, struct gt_err *err);
 /* page_classes.c */

@@ -1,5 +1,4 @@
-/* The head of the page: a description of the run, its results, and the commands that repeat it. */
-#include "base/shell_word.h"
+/* The head of the page: a description of the run, and its results. */
 #include "page/html.h"
 #include "page/page.h"
 #include <inttypes.h>
@@ -89,36 +88,6 @@ static void put_notes(const struct gt_page_facts *p, FILE *f)
 	fputs("</ul></div>\n", f);
 }
 
-/* ---- commands ---------------------------------------------------------------------------------------------------------------------- */
-static const char *quote_path(const char *dir, const char *tail, char *path, size_t npath, char *buf, size_t size)
-{
-	snprintf(path, npath, "%s%s", dir, tail);
-	return gt_shell_word(path, buf, size);
-}
-
-static void put_commands(const struct gt_page_facts *p, FILE *f)
-{
-	char path[4300], word[4500];
-	const char *dir = p->run.dir;
-	gt_html_section(f, "repeat", "Repeat this run");
-	fputs("<p>The resolved config of the run has all its settings, including the seed.</p>\n<pre tabindex=\"0\"><code>gtrain run ", f);
-	gt_html_text(f, quote_path(dir, "/config.cfg", path, sizeof path, word, sizeof word));
-	fputs(" -o ", f);
-	gt_html_text(f, quote_path(dir, "-again", path, sizeof path, word, sizeof word));
-	fputs("</code></pre>\n", f);
-	if (p->eval) {
-		fputs("<p>The scores on this page:</p>\n<pre tabindex=\"0\"><code>gtrain eval ", f);
-		gt_html_text(f, gt_shell_word(p->spec->run, word, sizeof word));
-		fprintf(f, " --split %s --report", p->eval->split);
-		for (int i = 0; i < p->spec->nsets; i++) {
-			fputs(" -s ", f);
-			gt_html_text(f, gt_shell_word(p->spec->sets[i], word, sizeof word));
-		}
-		fputs("</code></pre>\n", f);
-	}
-	gt_html_section_end(f);
-}
-
 void gt_page_summary(const struct gt_page_facts *p, FILE *f)
 {
 	const struct gt_run_record *r = &p->run;
@@ -144,5 +113,5 @@ void gt_page_summary(const struct gt_page_facts *p, FILE *f)
 	put_progress(p, f);
 	fputs("</dl>\n", f);
 	gt_html_section_end(f);
-	put_commands(p, f);
+	gt_page_repeat(p, f);
 }

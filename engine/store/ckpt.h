@@ -8,6 +8,7 @@
  *   manifest.json                 written last: format, program version, step, epoch, cursor, seed, best, and for each file its length and
  *                                 XXH3-128 digest
  * <dir>/latest, <dir>/best        symlinks to step directories, replaced by rename; hints only
+ * <dir>/first.cfg                 the config with which the run began, after settings of a resume have changed it
  * <dir>/.lock                     flock: one run uses a directory at a time
  * <dir>/history-<serial>/         the files that a run left behind when it went back to an earlier checkpoint: the later checkpoints,
  *                                 metrics.jsonl and config.cfg. <serial> is the serial of the checkpoint that replaced them. A history is a

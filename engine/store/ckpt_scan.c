@@ -21,7 +21,7 @@ static bool is_nonce(const char *s)
 }
 
 /* Temporary names of files and links that are replaced by a rename. */
-static const char *const replaced[] = {"latest.tmp-", "best.tmp-", "config.cfg.tmp-", "metrics.jsonl.tmp-"};
+static const char *const replaced[] = {"latest.tmp-", "best.tmp-", "config.cfg.tmp-", "first.cfg.tmp-", "metrics.jsonl.tmp-"};
 
 enum gt_ckpt_kind gt_ckpt_name_parse(const char *name, int64_t *step)
 {

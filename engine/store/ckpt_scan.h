@@ -4,7 +4,7 @@
  *         step-N.prev-<nonce>                  the old step-N while a new one takes its name, on file systems that cannot exchange two
  *                                              names atomically: counts as step-N until the new one has the name
  *         latest.tmp-<nonce>, best.tmp-<nonce> left-overs: a symlink that was being replaced
- *         config.cfg.tmp-..., metrics.jsonl.tmp-...    left-overs: a file that was being replaced
+ *         config.cfg.tmp-..., first.cfg.tmp-..., metrics.jsonl.tmp-...    left-overs: a file that was being replaced
  *         next-<serial>.<file>                 replaces <file> when the checkpoint with that serial is committed */
 #ifndef GT_STORE_CKPT_SCAN_H
 #define GT_STORE_CKPT_SCAN_H

@@ -208,6 +208,11 @@ static void format_event(struct gt_json *j, const struct gt_event *e)
 		gt_json_int(j, "steps", e->steps);
 		gt_json_int(j, "epochs", e->epochs);
 		gt_json_string(j, "text", e->text);
+		gt_json_int(j, "ranks", e->ranks);
+		if (e->device)
+			gt_json_string(j, "device", e->device);
+		if (e->init)
+			gt_json_string(j, "init", e->init);
 		break;
 	case GT_EV_TRAIN:
 		gt_json_int(j, "epoch", e->epoch);
@@ -236,9 +241,15 @@ static void format_event(struct gt_json *j, const struct gt_event *e)
 		gt_json_double(j, "seconds", e->seconds, 6);
 		gt_json_double(j, "samples_per_s", e->samples_per_s, 6);
 		break;
-	case GT_EV_CHECKPOINT:
 	case GT_EV_RESUME:
+	case GT_EV_CHECKPOINT:
 		gt_json_string(j, "path", e->text);
+		if (e->kind != GT_EV_RESUME)
+			break;
+		gt_json_array(j, "set");
+		for (int i = 0; i < e->nsets; i++)
+			gt_json_string(j, NULL, e->sets[i]);
+		gt_json_end(j);
 		break;
 	case GT_EV_WARN:
 	case GT_EV_COMPLETE:

@@ -17,11 +17,12 @@
 #include "train/state.h"
 #include "train/trainer.h"
 #include "train/warnings.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
+#include <unistd.h>
 
 /* "669,706" */
 static const char *format_grouped(int64_t n, char *buf, size_t size)
@@ -69,7 +70,7 @@ static enum gt_code report_start(struct gt_trainer *t, struct gt_err *err)
 	         s->conf->name, format_grouped(s->prog.num_params, params, sizeof params), gt_precision_names[s->conf->precision], in_f32,
 	         s->device.info.name, ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples,
 	         gt_session_skips_files(s) ? "files" : "samples", s->data.set[0].where, (long long)s->conf->seed, ema);
-	struct gt_event ev = {.kind = GT_EV_START, .text = text};
+	struct gt_event ev = {.kind = GT_EV_START, .text = text, .init = t->opts->init, .device = t->opts->device, .ranks = s->at.world};
 	t->started = true;
 	return gt_trainer_send_event(t, &ev, true, err);
 }
@@ -121,7 +122,9 @@ static enum gt_code report_warnings(void *user, const struct gt_session *s, stru
 struct job {
 	struct gt_conf *c;
 	const char *dir;
-	const struct gt_ckpt *from;
+	const struct gt_ckpt *from; /* the checkpoint from which the run resumes; NULL: the run is new */
+	const char *const *sets; /* [nsets] with from: the settings that are not in the config of the checkpoint */
+	int nsets;
 	const struct gt_run_opts *opts;
 	const struct gt_session_files *data; /* shared by ranks that are threads; NULL: each rank reads its own */
 };
@@ -152,6 +155,20 @@ struct notes {
 	struct gt_resume_notes kept;
 };
 
+/* Before settings of a resume change the config for the first time: keeps the config with which the run began as first.cfg. A new run
+ * removes this file, which belongs to a run before it in the same directory. */
+static enum gt_code keep_first_config(const struct job *j, struct gt_err *err)
+{
+	char path[GT_PATH_SIZE];
+	struct stat st;
+	GT_TRY(gt_path_join(path, j->dir, "first.cfg", err));
+	bool exists = !lstat(path, &st);
+	if (!j->from)
+		return !exists || !unlink(path) ? GT_OK : gt_fail(err, GT_ECANTCREAT, "%s: cannot remove: %s", path, strerror(errno));
+	const char *text = gt_ckpt_meta(j->from)->config;
+	return exists || !strcmp(text, j->c->text) ? GT_OK : gt_file_replace(path, 0666, text, strlen(text), err);
+}
+
 /* Opens the log files and writes config.cfg. If anything before this fails, the old files are unchanged. A run that goes back to an earlier
  * checkpoint replaces the old files only at its first commit. */
 static enum gt_code open_log_files(const struct job *j, struct gt_trainer *t, struct notes *say, struct gt_err *err)
@@ -161,6 +178,7 @@ static enum gt_code open_log_files(const struct job *j, struct gt_trainer *t, st
 	struct stat st;
 	if (j->from)
 		GT_TRY(gt_ckpt_dir_continue(t->dir, j->from, &next, say->back, sizeof say->back, err));
+	GT_TRY(keep_first_config(j, err));
 	struct gt_metrics_spec spec = {.dir = j->dir, .resume_step = step, .next = next};
 	GT_TRY(gt_metrics_open(&spec, &t->metrics, &damaged, err));
 	if (j->c->log.tensorboard)
@@ -256,7 +274,8 @@ static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct
 		GT_TRY(gt_trainer_send_event(t, &ev, false, err));
 	}
 	if (from) {
-		struct gt_event ev = {.kind = GT_EV_RESUME, .text = gt_ckpt_path(from)};
+		struct gt_event ev = {.kind = GT_EV_RESUME, .text = gt_ckpt_path(from), .sets = j->sets};
+		ev.nsets = strcmp(gt_ckpt_meta(from)->config, c->text) ? j->nsets : 0;
 		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
 		GT_TRY(warn_of_other_ranks(t, gt_ckpt_meta(from)->world, err));
 		if (*say.back)
@@ -429,46 +448,46 @@ static enum gt_code dry_run_ranks(const struct job *j, const struct gt_ranks *r,
 	return code;
 }
 
-static enum gt_code run_ranks(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o,
-                              struct gt_err *err)
+static enum gt_code run_ranks(struct job *j, struct gt_err *err)
 {
 	struct gt_ranks r;
-	struct job j = {.c = c, .dir = dir, .from = from, .opts = o};
+	struct gt_conf *c = j->c;
+	const struct gt_run_opts *o = j->opts;
 	if (o->dry) /* autotuning would write to the user's cache */
 		c->autotune = false;
-	if (!from && o->init && *c->pretrained.file)
+	if (!j->from && o->init && *c->pretrained.file)
 		return gt_conf_refuse(c, "model.pretrained.file", err,
 		                      "expected no file, because --init %.300s sets all weights; remove one of the two", o->init);
 	GT_TRY(gt_ranks_of(c, o, &r, err));
 	if (r.launch) {
-		GT_TRY(check_before_launch(&j, &r, err));
-		return o->dry ? dry_run_ranks(&j, &r, err) : gt_ranks_launch(&r, c, dir, from, o, err);
+		GT_TRY(check_before_launch(j, &r, err));
+		return o->dry ? dry_run_ranks(j, &r, err) : gt_ranks_launch(&r, c, j->dir, j->from, o, err);
 	}
 	if (r.threads > 1)
-		return o->dry ? dry_run_ranks(&j, &r, err) : run_threads(&j, r.threads, err);
-	enum gt_code code = run_one_process(&j, &r, err);
+		return o->dry ? dry_run_ranks(j, &r, err) : run_threads(j, r.threads, err);
+	enum gt_code code = run_one_process(j, &r, err);
 	if (code != GT_OK && r.world.world > 1 && !o->link && err) /* the error must name the rank */
 		gt_fail_prefix(err, "rank %d", r.world.rank);
 	return code;
 }
 
-/* The common part of gt_run and gt_resume. from: the checkpoint from which the run resumes; NULL: the run is new. */
-static enum gt_code run_or_resume(struct gt_conf *c, const char *dir, const struct gt_ckpt *from, const struct gt_run_opts *o,
-                                  struct gt_err *err)
+/* The common part of gt_run and gt_resume. */
+static enum gt_code run_or_resume(struct job *j, struct gt_err *err)
 {
 	struct gt_world w;
-	GT_TRY(run_ranks(c, dir, from, o, err));
-	if (!c->log.report || !o->want_page || o->link || o->dry || o->node_rank || !*dir)
+	const struct gt_run_opts *o = j->opts;
+	GT_TRY(run_ranks(j, err));
+	if (!j->c->log.report || !o->want_page || o->link || o->dry || o->node_rank || !*j->dir)
 		return GT_OK;
 	GT_TRY(gt_team_world(NULL, &w, err));
 	if (!w.rank)
-		o->want_page(o->user, dir);
+		o->want_page(o->user, j->dir);
 	return GT_OK;
 }
 
 enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_err *err)
 {
-	return run_or_resume(c, o->out ? o->out : c->checkpoint.dir, NULL, o, err);
+	return run_or_resume(&(struct job){.c = c, .dir = o->out ? o->out : c->checkpoint.dir, .opts = o}, err);
 }
 
 /* Completes or removes incomplete files of a killed run in its directory, before a checkpoint is chosen. With several ranks, the launcher
@@ -569,7 +588,7 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 	if (code == GT_OK && (gt_trainer_complete(c, at->step, at->epoch) || stopped_early(c, at)))
 		code = report_complete(dir, c, ckpt, o, err);
 	else if (code == GT_OK)
-		code = run_or_resume(c, o->out ? o->out : dir, ckpt, o, err);
+		code = run_or_resume(&(struct job){c, o->out ? o->out : dir, ckpt, sets, nsets, o, NULL}, err);
 	gt_ckpt_close(ckpt);
 	gt_conf_free(c);
 	return code;

@@ -148,6 +148,31 @@ else
 	fail full_disk_run "status $rc: $(cat "$tmp/err")"
 fi
 
+# ---- a file of a result replaces an existing file, except for a config --------------------------------------------------------------
+# replaces NAME FILE ARGS...: the command replaces the file, which then has a name only once
+replaces() {
+	local name=$1 file=$2
+	shift 2
+	echo old >"$file"
+	run "$@"
+	if [ "$rc" = 0 ] && [ "$(head -n 1 "$file" | tr -d '\0')" != old ] && [ -z "$(find . -maxdepth 1 -name "$file?*")" ]; then
+		pass "replaces_$name"
+	else
+		fail "replaces_$name" "status $rc: $(cat "$tmp/err")"
+	fi
+}
+replaces weights p.safetensors export r1 -o p.safetensors
+replaces onnx p.onnx export r1 -o p.onnx
+replaces plot p.svg plot r1 -o p.svg
+replaces show p.png show $cfg -o p.png
+replaces report p.html report r1 -o p.html
+replaces lr_find q.svg lr-find $cfg --steps 20 -o q.svg
+replaces predictions p.csv eval r1 --predictions p.csv
+printf 'x,y\n1,a\n2,b\n' >rows.csv
+echo old >p.cfg
+gives keeps_a_config 73 err 'expected a new file, but this file exists' init rows.csv --target y -o p.cfg
+if [ "$(cat p.cfg)" = old ]; then pass config_is_unchanged; else fail config_is_unchanged "$(head -n 2 p.cfg)"; fi
+
 # A reader that leaves: no message, the status of a SIGPIPE, and a run keeps what it had.
 "$gtrain" completion bash 2>"$tmp/err" | true
 rc=${PIPESTATUS[0]}

@@ -23,15 +23,22 @@ if [ -z "$(find . -name 'x*')" ]; then pass nothing_written; else fail nothing_w
 gives by_ending 0 err 'wrote x.onnx' export run -o x.onnx
 gives by_format 0 err 'wrote model' export run -o model --format onnx
 cmp -s x.onnx model && pass same_bytes || fail same_bytes 'the two files differ'
+cp x.onnx first.onnx
+echo old >x.onnx
+gives replaces_file 0 err 'wrote x.onnx' export run -o x.onnx
+cmp -s x.onnx first.onnx && pass replaced_whole || fail replaced_whole 'not the whole file'
+rm first.onnx
+gives file_of_checkpoint 73 err 'this directory is a checkpoint, whose files cannot be replaced' \
+	export run -o run/latest/model.safetensors
 gives json 0 out '{"checkpoint":"run","path":"x.onnx","format":"onnx"}' export run -o x.onnx --json
 run export run -o x.onnx -q
 [ "$rc" = 0 ] && [ ! -s "$tmp/err" ] && [ ! -s "$tmp/out" ] && pass quiet || fail quiet "$(cat "$tmp/out" "$tmp/err")"
 
 # ---- a directory -------------------------------------------------------------------------------------------------------------
 gives directory 0 err 'wrote m' export run -o m --format pytorch
-[ "$(cd m && echo *)" = 'README.md model.py model.safetensors' ] && pass directory_files || fail directory_files "$(ls m)"
+[ "$(cd m && echo *)" = 'README.md images.py model.py model.safetensors' ] && pass directory_files || fail directory_files "$(ls m)"
 cmp -s m/model.safetensors run/latest/model.safetensors && pass directory_weights || fail directory_weights 'other weights'
-python3 -m py_compile m/model.py 2>"$tmp/err" && pass directory_compiles || fail directory_compiles "$(tail -n 1 "$tmp/err")"
+python3 -m py_compile m/model.py m/images.py 2>"$tmp/err" && pass directory_compiles || fail directory_compiles "$(tail -n 1 "$tmp/err")"
 rm -rf m/__pycache__
 for text in '# tiny' 'weights after 16 optimizer steps' '| split | samples | loss | accuracy |' '| test | 64 |' 'on 1 rank, with the seed' \
 	'    name = "tiny";' 'layers'; do
@@ -42,6 +49,15 @@ done
 run export cropped -o cropped-card --format pytorch
 if grep -qF 'passes through center_crop to 4, then resize to 8 x 8.' cropped-card/README.md; then pass card_transforms
 else fail card_transforms "$(cat "$tmp/err") $(head -n 25 cropped-card/README.md)"; fi
+grep -qF 'STEPS = [("center_crop", [4], ""), ("resize", [8, 8], "bilinear")]' cropped-card/images.py && pass steps_of_images ||
+	fail steps_of_images "$(grep STEPS cropped-card/images.py)"
+gives metadata_of_images 0 err 'wrote cropped.onnx' export cropped -o cropped.onnx
+grep -aqF '{"channels":"L","size":[8,8],"transforms":[{"type":"center_crop","size":[4]},{"type":"resize","size":[8,8],' cropped.onnx &&
+	pass metadata_of_steps || fail metadata_of_steps "$(grep -ao '"transforms".*' cropped.onnx | head -n 1)"
+"$gtrain" run tiny.cfg -q -o random -s 'eval.transforms=({type="vflip";})' >/dev/null 2>&1
+gives random_transforms 0 err 'no images.py, because eval.transforms has other transforms than resize and center_crop' \
+	export random -o random-card --format pytorch
+[ ! -e random-card/images.py ] && pass random_without_module || fail random_without_module "$(ls random-card)"
 gives directory_again 73 err 'expected the name of a new or empty directory' export run -o m --format pytorch
 gives directory_of_ending 64 err 'expected a name without an ending, because of --format pytorch, got .onnx' \
 	export run -o m.onnx --format pytorch

@@ -77,6 +77,48 @@ if $has_onnx; then
 	"$onnx" "$here/onnx_table.py" "$GTRAIN" "$tmp/table"
 fi
 
+# ---- the preparation of photos -------------------------------------------------------------------------------------------------
+# photos NAME SETTINGS...: trains on the photos; images.py and the model give the probabilities of `gtrain predict`
+photos() {
+	local name=$1 out=$tmp/photos_$1
+	shift
+	mkdir "$out"
+	if ! "$GTRAIN" run "$tmp/photos.cfg" -q --no-progress --device cpu -o "$out/run" "$@" >"$tmp/log" 2>"$tmp/err"; then
+		fails "photos_$name"
+	elif ! "$torch" "$here/export_photos.py" torch "$GTRAIN" "$out/run" "$tmp/photos" "$out" >"$tmp/log" 2>"$tmp/err"; then
+		echo "not ok photos_torch_$name: $(tail -n 1 "$tmp/err")"
+	else
+		cat "$tmp/log"
+		echo "ok photos_torch_$name"
+	fi
+	$has_onnx || return
+	if "$GTRAIN" export "$out/run" -o "$out/m.onnx" --preprocess -q 2>"$tmp/err" &&
+		"$onnx" "$here/export_photos.py" metadata "$out/m.onnx" "$out" >"$tmp/log" 2>"$tmp/err" &&
+		"$torch" "$here/export_photos.py" pixels "$tmp/photos" "$out" >>"$tmp/log" 2>"$tmp/err" &&
+		"$onnx" "$here/export_photos.py" onnx "$out/m.onnx" "$out" onnx >>"$tmp/log" 2>"$tmp/err"; then
+		cat "$tmp/log"
+		echo "ok photos_onnx_$name"
+	else
+		echo "not ok photos_onnx_$name: $(tail -n 1 "$tmp/err")"
+	fi
+}
+cat >"$tmp/photos.cfg" <<'CFG'
+schema = 1; name = "photos"; seed = 3;
+data = { root = "photos"; batch = 8; mean = [0.48, 0.45, 0.40]; std = [0.25, 0.24, 0.23]; };
+model = { input = [3, 32, 32]; layers = ( { type = "conv2d"; out = 8; kernel = 5; stride = 3; }, { type = "relu"; },
+	{ type = "flatten"; }, { type = "linear"; out = 3; } ); };
+train = { epochs = 3; optimizer = { type = "adam"; lr = 0.003; }; };
+CFG
+if $has_torch && "$torch" -c 'import torchvision, PIL' 2>/dev/null; then
+	"$torch" "$here/export_photos.py" make "$tmp/photos"
+	photos default
+	photos bicubic -s 'eval.transforms=({type="resize";size=[40,28];interpolation="bicubic";},{type="center_crop";size=32;})'
+	photos crop -s 'eval.transforms=({type="center_crop";size=[64,48];},{type="resize";size=[32,32];})'
+	photos grey -s 'model.input=[1,32,32]' -s 'data.mean=[0.4]' -s 'data.std=[0.2]'
+else
+	echo "skip photos: $torch has no torchvision and Pillow (set TORCH_PYTHON)"
+fi
+
 # ---- configs -------------------------------------------------------------------------------------------------------------------
 short=' fmnist_mlp fmnist_cnn adult_tabular imdb_bag '
 for cfg in "$GTRAIN_SRC"/configs/*.cfg; do

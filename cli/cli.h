@@ -172,6 +172,8 @@ bool gt_out_terminal(void); /* whether the width of stdout is known: stdout is a
 /* Prints a text from the cursor, which is at column `indent`, broken at spaces so that lines end before column `width` (a longer word is
  * not broken). Further lines begin at `indent`. */
 void gt_out_words(struct gt_cli *cli, const char *text, int indent, int width);
+/* Prints a line; on a terminal, as several lines if it is too wide. */
+void gt_out_sentence(struct gt_cli *cli, const char *text);
 /* Prints a message on stderr like gt_cli_note, broken at spaces if stderr is a terminal. Not for messages with commands to copy. */
 void gt_cli_note_words(struct gt_cli *cli, const char *text);
 /* Writes a line to stderr. Control characters are replaced by '?', because names can come from files that are hostile to terminals. */
@@ -208,6 +210,8 @@ void gt_table_rule(struct gt_table *t);
 void gt_table_leave_out(struct gt_table *t, int width, int flexible, int least, const char *drop);
 /* Shortens the texts of a column, at their beginning, so that the table fits `width` columns. */
 void gt_table_shorten(const struct gt_cli *cli, struct gt_table *t, int width, int column);
+/* If stdout is a terminal, makes a table fit its width by both functions above. */
+void gt_table_narrow(const struct gt_cli *cli, struct gt_table *t, int flexible, int least, const char *drop);
 enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct gt_err *err);
 int gt_text_width(const char *s); /* returns the width of s on a terminal: its number of code points */
 /* Copies at most `width` code points of s to buf and replaces control characters by '?'. If s is longer, the last code point is an

@@ -133,6 +133,8 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *comma
 /* Finds an option of a command (NULL: no command) or else a global option, by its letter or, if letter is 0, by the first len bytes of
  * name. Returns NULL if no option matches. */
 const struct gt_option *gt_option_find(const struct gt_command *command, const char *name, size_t len, char letter);
+/* Returns whether a value is one of the words of choices, "a|b|c". */
+bool gt_option_is_choice(const char *choices, const char *value);
 /* Returns the seconds of a duration such as "90", "90s", "15m", "1h30m" or "2d"; a negative number if s is not a duration. */
 double gt_cli_duration_parse(const char *s);
 

@@ -139,6 +139,9 @@ bool gt_option_is_choice(const char *choices, const char *value);
 double gt_cli_duration_parse(const char *s);
 
 /* ---- help.c ------------------------------------------------------------------------------------------------------------- */
+#define GT_HELP_WIDTH 80
+/* Returns the width of help texts in columns: GT_HELP_WIDTH, or less on a narrower terminal. */
+int gt_help_width(void);
 /* Prints `head` and, from column `indent` on, text, broken at spaces into lines of at most `width` columns (a longer word is not broken).
  * If head is too long, the text begins on the next line. */
 void gt_out_wrapped(struct gt_cli *cli, const char *head, int indent, const char *text, int width);

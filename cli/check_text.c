@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { NARROWEST = 16 }; /* columns of the names of layers or parameters before another column is left out */
+
 #define MOST 60 /* maximum number of table columns to print */
 #define NAME 32 /* maximum width of a printed name */
 
@@ -161,10 +163,13 @@ static enum gt_code print_buckets(struct gt_cli *cli, const struct gt_json_value
 		             range, part);
 	}
 	gt_out(cli, "\n");
+	gt_table_narrow(cli, &t, 4, 2 * NARROWEST, "2"); /* the number of parameters; two names stand in a cell */
 	GT_TRY(gt_table_print(cli, &t, err));
-	gt_out(cli, "%s\n", sync_sentence(gt_json_str(f, "sync")));
-	if (*sharded)
-		gt_out(cli, "every bucket is divided into %" PRId64 " equal shards, and rank r has shard r: %s\n", copies, sharded);
+	gt_out_sentence(cli, sync_sentence(gt_json_str(f, "sync")));
+	if (*sharded) {
+		snprintf(range, sizeof range, "every bucket is divided into %" PRId64 " equal shards, and rank r has shard r: %s", copies, sharded);
+		gt_out_sentence(cli, range);
+	}
 	return GT_OK;
 }
 
@@ -224,10 +229,12 @@ static enum gt_code print_stages(struct gt_cli *cli, const struct gt_json_value 
 		gt_table_add(&t, number, rank, layers, gt_units_count(params, gt_json_count(s, "params")), share, slots);
 	}
 	gt_out(cli, "\n");
+	gt_table_narrow(cli, &t, 2, NARROWEST, "43"); /* FLOP, the number of parameters */
 	GT_TRY(gt_table_print(cli, &t, err));
 	gt_out(cli, "\n%s", gt_json_str(f, "grid"));
-	gt_out(cli, "idle time of the pipeline: %.1f%% if the time of a stage is proportional to its FLOP, %.1f%% if all stages take the same "
-	       "time\n", 100 * gt_json_num(f, "bubble"), 100 * gt_json_num(f, "bubble_even"));
+	snprintf(layers, sizeof layers, "idle time of the pipeline: %.1f%% if the time of a stage is proportional to its FLOP, %.1f%% if all "
+	         "stages take the same time", 100 * gt_json_num(f, "bubble"), 100 * gt_json_num(f, "bubble_even"));
+	gt_out_sentence(cli, layers);
 	return GT_OK;
 }
 

@@ -133,10 +133,15 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *comma
 /* Finds an option of a command (NULL: no command) or else a global option, by its letter or, if letter is 0, by the first len bytes of
  * name. Returns NULL if no option matches. */
 const struct gt_option *gt_option_find(const struct gt_command *command, const char *name, size_t len, char letter);
+/* Returns whether a value is one of the words of choices, "a|b|c". */
+bool gt_option_is_choice(const char *choices, const char *value);
 /* Returns the seconds of a duration such as "90", "90s", "15m", "1h30m" or "2d"; a negative number if s is not a duration. */
 double gt_cli_duration_parse(const char *s);
 
 /* ---- help.c ------------------------------------------------------------------------------------------------------------- */
+#define GT_HELP_WIDTH 80
+/* Returns the width of help texts in columns: GT_HELP_WIDTH, or less on a narrower terminal. */
+int gt_help_width(void);
 /* Prints `head` and, from column `indent` on, text, broken at spaces into lines of at most `width` columns (a longer word is not broken).
  * If head is too long, the text begins on the next line. */
 void gt_out_wrapped(struct gt_cli *cli, const char *head, int indent, const char *text, int width);
@@ -172,6 +177,8 @@ bool gt_out_terminal(void); /* whether the width of stdout is known: stdout is a
 /* Prints a text from the cursor, which is at column `indent`, broken at spaces so that lines end before column `width` (a longer word is
  * not broken). Further lines begin at `indent`. */
 void gt_out_words(struct gt_cli *cli, const char *text, int indent, int width);
+/* Prints a line; on a terminal, as several lines if it is too wide. */
+void gt_out_sentence(struct gt_cli *cli, const char *text);
 /* Prints a message on stderr like gt_cli_note, broken at spaces if stderr is a terminal. Not for messages with commands to copy. */
 void gt_cli_note_words(struct gt_cli *cli, const char *text);
 /* Writes a line to stderr. Control characters are replaced by '?', because names can come from files that are hostile to terminals. */
@@ -208,6 +215,8 @@ void gt_table_rule(struct gt_table *t);
 void gt_table_leave_out(struct gt_table *t, int width, int flexible, int least, const char *drop);
 /* Shortens the texts of a column, at their beginning, so that the table fits `width` columns. */
 void gt_table_shorten(const struct gt_cli *cli, struct gt_table *t, int width, int column);
+/* If stdout is a terminal, makes a table fit its width by both functions above. */
+void gt_table_narrow(const struct gt_cli *cli, struct gt_table *t, int flexible, int least, const char *drop);
 enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct gt_err *err);
 int gt_text_width(const char *s); /* returns the width of s on a terminal: its number of code points */
 /* Copies at most `width` code points of s to buf and replaces control characters by '?'. If s is longer, the last code point is an

@@ -3,6 +3,8 @@
 #include "gtrain_report.h"
 #include <stdio.h>
 
+enum { NARROWEST = 16 }; /* columns of the names of layers before another column is left out */
+
 struct bench_args {
 	struct gt_job_args job;
 	int64_t steps;
@@ -104,7 +106,7 @@ static enum gt_code print_ranks(struct gt_cli *cli, const struct gt_bench *b, st
 
 static enum gt_code print_text(struct gt_cli *cli, const struct gt_bench *b, struct gt_err *err)
 {
-	char ms[GT_UNITS], gflops[GT_UNITS], share[GT_UNITS], a[GT_UNITS];
+	char ms[GT_UNITS], gflops[GT_UNITS], share[GT_UNITS], a[GT_UNITS], line[400];
 	struct gt_table t;
 	gt_table_init(&t, cli->arena, "lllrrr");
 	gt_table_head(&t, "layer", "operation", "implementation", "time", "FLOP/s", "share");
@@ -122,11 +124,14 @@ static enum gt_code print_text(struct gt_cli *cli, const struct gt_bench *b, str
 		gt_table_add(&t, when, "", "", gt_units_seconds(ms, b->phases[i].step_ms * 1e-3),
 		             gt_units_si(gflops, b->phases[i].gflops * 1e9, ""), "");
 	}
+	gt_table_narrow(cli, &t, 0, NARROWEST, "2"); /* the implementation */
 	GT_TRY(gt_table_print(cli, &t, err));
 	if (b->nranks)
 		GT_TRY(print_ranks(cli, b, err));
-	gt_out(cli, "\n%s samples/s on %s, at most %.0f MB of memory%s\n", gt_units_si(a, b->samples_per_s, ""), b->device, b->peak_mb,
-	       b->nranks ? " on rank 0, whose kernels are listed" : "");
+	snprintf(line, sizeof line, "%s samples/s on %s, at most %.0f MB of memory%s", gt_units_si(a, b->samples_per_s, ""), b->device,
+	         b->peak_mb, b->nranks ? " on rank 0, whose kernels are listed" : "");
+	gt_out(cli, "\n");
+	gt_out_sentence(cli, line);
 	return GT_OK;
 }
 

@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MEASURED = 10 }; /* number of steps that --time measures */
+enum {
+	MEASURED = 10, /* number of steps that --time measures */
+	NARROWEST = 16 /* columns of the names of layers before another column is left out */
+};
 
 struct check_args {
 	struct gt_job_args job;
@@ -49,6 +52,7 @@ static enum gt_code print_layers(struct gt_cli *cli, const struct gt_json_value 
 	}
 	gt_table_rule(&t);
 	gt_table_add(&t, "total", "", "", gt_units_count(params, gt_json_count(f, "params")), gt_units_si(flops, total, ""));
+	gt_table_narrow(cli, &t, 0, NARROWEST, "14"); /* the type, FLOP */
 	return gt_table_print(cli, &t, err);
 }
 

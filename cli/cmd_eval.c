@@ -318,7 +318,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_eval_result *
 static enum gt_code print_text(struct gt_cli *cli, const struct gt_eval_result *r, struct gt_err *err)
 {
 	char acc[48] = "", top5[48] = "", more[GT_UNITS_SCORES], samples[GT_UNITS], step[GT_UNITS], took[GT_UNITS], loss[GT_UNITS];
-	char skipped[GT_UNITS + 16] = "", count[GT_UNITS];
+	char skipped[GT_UNITS + 16] = "", count[GT_UNITS], line[1024];
 	if (!isnan(r->scores.acc))
 		snprintf(acc, sizeof acc, "accuracy %.4f  ", r->scores.acc);
 	if (!isnan(r->scores.top5) && (!r->classes || r->classes > 5)) /* with at most five classes, top-5 accuracy is always 1 */
@@ -326,9 +326,10 @@ static enum gt_code print_text(struct gt_cli *cli, const struct gt_eval_result *
 	gt_units_scores(more, &r->scores, "  ");
 	if (r->skipped)
 		snprintf(skipped, sizeof skipped, ", %s skipped", gt_units_count(count, r->skipped));
-	gt_out(cli, "%s %s%sloss %s%s%s  (%s samples%s, step %s, %s)\n", r->split, acc, top5, gt_units_loss(loss, r->scores.loss),
-	       *more ? "  " : "", more, gt_units_count(samples, r->scores.samples), skipped, gt_units_count(step, r->step),
-	       gt_units_seconds(took, r->seconds));
+	snprintf(line, sizeof line, "%s %s%sloss %s%s%s  (%s samples%s, step %s, %s)", r->split, acc, top5, gt_units_loss(loss, r->scores.loss),
+	         *more ? "  " : "", more, gt_units_count(samples, r->scores.samples), skipped, gt_units_count(step, r->step),
+	         gt_units_seconds(took, r->seconds));
+	gt_out_sentence(cli, line);
 	if (r->value_report)
 		return print_value_report(cli, r->value_report, err);
 	return r->report ? print_class_report(cli, r->report, err) : GT_OK;

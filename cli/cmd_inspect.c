@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+enum { NARROWEST = 24 }; /* columns of the names of tensors before another column is left out */
+
 struct inspect_args {
 	bool verify;
 };
@@ -49,10 +51,11 @@ static enum gt_code print_text(struct gt_cli *cli, struct gt_err *err)
 	int64_t world = gt_json_count(f, "world");
 	gt_out(cli, "%s%s%s\n", gt_style(cli->color_out, GT_STYLE_BOLD), gt_cli_printable(gt_json_str(f, "path"), path, sizeof path),
 	       gt_style(cli->color_out, GT_STYLE_NONE));
-	gt_out(cli, "%s, step %s, epoch %" PRId64 ", %" PRId64 " rank%s, format %" PRId64 ", %s\n",
+	snprintf(path, sizeof path, "%s, step %s, epoch %" PRId64 ", %" PRId64 " rank%s, format %" PRId64 ", %s",
 	       gt_cli_printable(gt_json_str(f, "name"), name, sizeof name), gt_units_count(step, gt_json_count(f, "step")),
 	       gt_json_count(f, "epoch"), world, world == 1 ? "" : "s", gt_json_count(f, "format"),
 	       gt_json_true(f, "verified") ? "every digest matches" : "digests not verified (use --verify)");
+	gt_out_sentence(cli, path);
 	gt_out(cli, "trained %s", gt_units_seconds(took, gt_json_num(f, "seconds")));
 	best = gt_json_member(f, "best");
 	if (gt_json_first(f, "best"))
@@ -73,6 +76,7 @@ static enum gt_code print_text(struct gt_cli *cli, struct gt_err *err)
 	}
 	gt_table_rule(&t);
 	gt_table_add(&t, "total", "", "", "", gt_units_bytes(bytes, total));
+	gt_table_narrow(cli, &t, 1, NARROWEST, "02"); /* file, type; tensors of different files have different names */
 	return gt_table_print(cli, &t, err);
 }
 

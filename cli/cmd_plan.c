@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { INDENT = 12 }; /* bytes before the operation in a line of a plan: its number and its kind */
+
 struct plan_args {
 	struct gt_job_args job;
 	int64_t rank;
@@ -19,6 +21,23 @@ static const struct gt_option options[] = {
 	{0},
 };
 
+/* Prints a plan on a terminal: a line that is too long continues below its column of operations. */
+static void print_lines(struct gt_cli *cli, char *text, int width)
+{
+	for (char *line = text, *end; *line; line = end) {
+		end = line + strcspn(line, "\n");
+		if (*end)
+			*end++ = '\0';
+		if (gt_text_width(line) <= width || strlen(line) <= INDENT) {
+			gt_out(cli, "%s\n", line);
+			continue;
+		}
+		gt_out(cli, "%.*s", INDENT, line);
+		gt_out_words(cli, line + INDENT, INDENT, width);
+		gt_out(cli, "\n");
+	}
+}
+
 static enum gt_code run_plan(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct plan_args *a = cli->options;
@@ -26,7 +45,9 @@ static enum gt_code run_plan(struct gt_cli *cli, struct gt_err *err)
 	char *text = NULL;
 	GT_TRY(gt_cli_conf(cli, &a->job, &conf, err));
 	enum gt_code code = gt_plan_text(conf, a->job.device, (int)a->job.world, (int)a->rank, cli->args.json, &text, err);
-	if (code == GT_OK) {
+	if (code == GT_OK && !cli->args.json && gt_out_terminal()) {
+		print_lines(cli, text, gt_out_columns());
+	} else if (code == GT_OK) {
 		size_t len = strlen(text);
 		gt_out(cli, "%s%s", text, len && text[len - 1] == '\n' ? "" : "\n");
 	}

@@ -89,8 +89,11 @@ static enum gt_code check_options(const struct gt_cli *cli, const struct plot_ar
 		return gt_fail(err, GT_EUSAGE, "--follow and %s cannot be combined, because --follow draws on the terminal",
 		               a->out ? "--out" : "--json");
 	const char *term = getenv("TERM");
-	if (a->follow && (!cli->terminal_out || !term || !*term || !strcmp(term, "dumb")))
+	if (a->follow && !cli->terminal_out)
 		return gt_fail(err, GT_EUSAGE, "--follow: expected a terminal as standard output, because --follow redraws its lines");
+	if (a->follow && (!term || !*term || !strcmp(term, "dumb")))
+		return gt_fail(err, GT_EUSAGE, "--follow: expected a terminal that can redraw lines, but the variable TERM %s; set TERM, or plot "
+		               "without --follow", term && *term ? "is \"dumb\"" : "is not set");
 	return GT_OK;
 }
 

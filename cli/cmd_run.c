@@ -9,6 +9,9 @@ struct run_args {
 };
 #define OFFSET(member) offsetof(struct run_args, member)
 
+/* The words of --against for users. The ranks of a smoke test also get others, so the option is no GT_OPTION_CHOICE. */
+#define AGAINST "cpu|cpu:fp32|cpu:bf16"
+
 static const struct gt_option options[] = {
 	GT_OPT_SET(struct run_args),
 	{"dry-run", 'n', GT_OPTION_FLAG, OFFSET(job.dry_run),
@@ -17,7 +20,7 @@ static const struct gt_option options[] = {
 	{"new", 0, GT_OPTION_FLAG, OFFSET(fresh), .help = "if the directory of the run exists, use a new name: DIR-2, DIR-3, ..."},
 	{"smoke", 0, GT_OPTION_FLAG, OFFSET(job.smoke),
 	 .help = "test the config: run a few steps, an evaluation, a checkpoint, and a resume that must give bit-identical results"},
-	{"against", 0, GT_OPTION_STRING, OFFSET(job.against), "DEVICE", GT_COMPLETE_CHOICE, "cpu|cpu:fp32|cpu:bf16",
+	{"against", 0, GT_OPTION_STRING, OFFSET(job.against), "DEVICE", GT_COMPLETE_CHOICE, AGAINST,
 	 .help = "with --smoke: also train on the CPU, and compare the runs and each operation; cpu:PRECISION sets the CPU's precision"},
 	GT_OPT_DEVICE(struct run_args),
 	GT_OPT_INIT(struct run_args),
@@ -70,6 +73,8 @@ static enum gt_code run_run(struct gt_cli *cli, struct gt_err *err)
 	gt_progress_init(&progress, cli, job);
 	if (job->dry_run && job->smoke)
 		return gt_fail(err, GT_EUSAGE, "--smoke and --dry-run cannot be combined, because a smoke test trains");
+	if (job->against && !cli->link && !gt_option_is_choice(AGAINST, job->against))
+		return gt_fail(err, GT_EUSAGE, "--against: expected " AGAINST ", got '%.60s'", job->against);
 	if (job->against && !job->smoke && !cli->link)
 		return gt_fail(err, GT_EUSAGE, "--against: expected --smoke beside it, because the operations of a smoke test are compared");
 	GT_TRY(gt_cli_conf(cli, job, &conf, err));

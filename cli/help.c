@@ -3,7 +3,29 @@
 #include <string.h>
 
 #define INDENT 28 /* column of the help of an option */
-#define WIDTH 80
+#define WIDTH gt_help_width()
+
+int gt_help_width(void)
+{
+	int columns = gt_out_terminal() ? gt_out_columns() : GT_HELP_WIDTH;
+	return columns < 40 ? 40 : columns < GT_HELP_WIDTH ? columns : GT_HELP_WIDTH;
+}
+
+/* Prints a text of lines. On a narrow terminal, its lines are broken elsewhere. */
+static void print_lines(struct gt_cli *cli, const char *text)
+{
+	char line[1024];
+	if (WIDTH == GT_HELP_WIDTH) {
+		gt_out(cli, "\n%s\n", text);
+		return;
+	}
+	snprintf(line, sizeof line, "%s", text);
+	for (char *p = line; *p; p++)
+		*p = *p == '\n' ? ' ' : *p;
+	gt_out(cli, "\n");
+	gt_out_words(cli, line, 0, WIDTH);
+	gt_out(cli, "\n");
+}
 
 void gt_out_wrapped(struct gt_cli *cli, const char *head, int indent, const char *text, int width)
 {
@@ -30,15 +52,19 @@ static void print_heading(struct gt_cli *cli, const char *text)
 
 void gt_help_program(struct gt_cli *cli)
 {
-	gt_out(cli, "usage: gtrain COMMAND [OPTION]... [OPERAND]...\n\nTrains neural networks that are described by a config file.\n");
+	gt_out(cli, "usage: gtrain COMMAND [OPTION]... [OPERAND]...\n");
+	print_lines(cli, "Trains neural networks that are described by a config file.");
 	print_heading(cli, "commands");
-	for (int i = 0; gt_commands[i].name; i++)
-		gt_out(cli, "  %-12s%s\n", gt_commands[i].name, gt_commands[i].summary);
+	for (int i = 0; gt_commands[i].name; i++) {
+		char head[32];
+		snprintf(head, sizeof head, "  %s", gt_commands[i].name);
+		gt_out_wrapped(cli, head, 14, gt_commands[i].summary, WIDTH == GT_HELP_WIDTH ? 1024 : WIDTH);
+	}
 	print_heading(cli, "options of every command");
 	for (const struct gt_option *o = gt_global_options; o->name; o++)
 		print_option(cli, o);
-	gt_out(cli, "\n'gtrain COMMAND -h' explains a command, 'gtrain help train.epochs' a key of a config, and\n"
-	            "'gtrain help layers' lists the layer types; gtrain(1) and gtrain.cfg(5) are the manual.\n");
+	print_lines(cli, "'gtrain COMMAND -h' explains a command, 'gtrain help train.epochs' a key of a config, and\n"
+	                 "'gtrain help layers' lists the layer types; gtrain(1) and gtrain.cfg(5) are the manual.");
 }
 
 /* Prints "usage: gtrain run [-n] [-o DIR] [-s KEY=VALUE]... CFG", wrapped at the width of the help. */
@@ -69,7 +95,7 @@ static void print_usage(struct gt_cli *cli, const struct gt_command *c)
 void gt_help_command(struct gt_cli *cli, const struct gt_command *c)
 {
 	print_usage(cli, c);
-	gt_out(cli, "\n%s\n", c->about);
+	print_lines(cli, c->about);
 	if (c->options && c->options->name) {
 		print_heading(cli, "options");
 		for (const struct gt_option *o = c->options; o->name; o++)

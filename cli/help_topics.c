@@ -8,7 +8,7 @@
 
 #define INDENT 11 /* column of the facts of a key */
 #define TABLE 22  /* column of the texts in lists of words and of keys */
-#define WIDTH 80
+#define WIDTH gt_help_width()
 
 static const char layer_types[] = "model.layers[].type";
 

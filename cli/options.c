@@ -121,7 +121,7 @@ static void *option_member(struct gt_cli *cli, const struct gt_option *o)
 	return (char *)cli->options + o->offset;
 }
 
-static bool is_choice(const char *choices, const char *value)
+bool gt_option_is_choice(const char *choices, const char *value)
 {
 	size_t len = strlen(value);
 	for (const char *p = choices; p && *p;) {
@@ -171,7 +171,7 @@ static enum gt_code store_value(struct gt_cli *cli, const struct gt_option *o, c
 		*(const char **)at = value;
 		return GT_OK;
 	case GT_OPTION_CHOICE:
-		if (!is_choice(o->choices, value))
+		if (!gt_option_is_choice(o->choices, value))
 			return gt_fail(err, GT_EUSAGE, "%s: expected %s, got '%.60s'", shown, o->choices, value);
 		*(const char **)at = value;
 		return GT_OK;
@@ -256,7 +256,7 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 	bool only_operands = false;
 	if (c && c->args_size && !(cli->options = gt_arena_alloc(cli->arena, 1, c->args_size)))
 		return gt_fail_memory(err, c->args_size);
-	for (; *pos < n && !a->help; ++*pos) {
+	for (; *pos < n && (!a->help || !c); ++*pos) { /* without a command, options may follow -h */
 		const char *w = words[*pos];
 		if (!only_operands && strcmp(w, "--") == 0) {
 			only_operands = true;

@@ -39,7 +39,8 @@ static void describe_step(const struct gt_progress *p, const struct gt_event *ev
 	double share = ev->steps > 0 ? (double)ev->step / (double)ev->steps : 0;
 	*parts = (struct gt_parts){0};
 	add_epoch(p, parts, ev->epoch);
-	gt_parts_bar(parts, 3, share);
+	if (p->cli->animate)
+		gt_parts_bar(parts, 3, share);
 	gt_parts_add(parts, 0, "%d%%", (int)(100 * share));
 	parts->part[parts->n - 1].tight = parts->n > 1;
 	gt_parts_add(parts, 5, "elapsed %s", gt_units_clock(number, gt_clock() - p->start));
@@ -62,7 +63,8 @@ static void describe_phase(const struct gt_progress *p, const struct gt_event *e
 	add_epoch(p, parts, ev->epoch);
 	gt_parts_add(parts, 0, "%s%s%s", ev->text ? ev->text : "", ev->split ? " " : "", ev->split ? ev->split : "");
 	if (ev->split) {
-		gt_parts_bar(parts, 3, ev->share);
+		if (p->cli->animate)
+			gt_parts_bar(parts, 3, ev->share);
 		gt_parts_add(parts, 1, "%d%%", (int)(100 * ev->share));
 		parts->part[parts->n - 1].tight = true;
 	}
@@ -73,8 +75,7 @@ static void describe_phase(const struct gt_progress *p, const struct gt_event *e
 static void show_parts(struct gt_progress *p, const struct gt_parts *parts)
 {
 	char text[1024];
-	int columns = p->cli->animate ? gt_status_columns() : 0;
-	gt_parts_join(parts, columns - 1, text, sizeof text);
+	gt_parts_join(parts, gt_status_columns() - p->cli->animate, text, sizeof text);
 	if (p->cli->animate)
 		gt_status_paint(p->cli, text);
 	else
@@ -305,7 +306,9 @@ static void print_result(struct gt_progress *p)
 		n += snprintf(text + n, sizeof text - (size_t)n, "  best %.4f in epoch %" PRId64, p->result.peak_acc, p->result.peak_epoch);
 	double seconds = p->ended ? p->result.seconds : gt_clock() - p->start;
 	snprintf(text + n, sizeof text - (size_t)n, "  (%s, %s)", amount, gt_units_seconds(took, seconds));
-	gt_out(p->cli, "%s%s%s\n", gt_style(p->cli->color_out, GT_STYLE_BOLD), text, gt_style(p->cli->color_out, GT_STYLE_NONE));
+	gt_out(p->cli, "%s", gt_style(p->cli->color_out, GT_STYLE_BOLD));
+	gt_out_sentence(p->cli, text);
+	gt_out(p->cli, "%s", gt_style(p->cli->color_out, GT_STYLE_NONE));
 }
 
 /* Writes the directory of the run as a word for a shell, from the path of the checkpoint, <dir>/step-…. */

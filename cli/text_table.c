@@ -133,7 +133,8 @@ static void remove_column(struct gt_table *t, int column)
 	t->cols--;
 }
 
-void gt_table_leave_out(struct gt_table *t, int width, int flexible, int least, const char *drop)
+/* Removes columns as gt_table_leave_out describes. Returns the new position of the column `flexible`. */
+static int remove_columns(struct gt_table *t, int width, int flexible, int least, const char *drop)
 {
 	int whole = cell_width(t, flexible);
 	least = whole < least ? whole : least;
@@ -144,6 +145,12 @@ void gt_table_leave_out(struct gt_table *t, int width, int flexible, int least, 
 		remove_column(t, column);
 		flexible -= column < flexible;
 	}
+	return flexible;
+}
+
+void gt_table_leave_out(struct gt_table *t, int width, int flexible, int least, const char *drop)
+{
+	remove_columns(t, width, flexible, least, drop);
 }
 
 void gt_table_shorten(const struct gt_cli *cli, struct gt_table *t, int width, int column)
@@ -158,6 +165,13 @@ void gt_table_shorten(const struct gt_cli *cli, struct gt_table *t, int width, i
 		t->no_memory |= !copy;
 		t->row[i].cell[column] = copy ? copy : "";
 	}
+}
+
+void gt_table_narrow(const struct gt_cli *cli, struct gt_table *t, int flexible, int least, const char *drop)
+{
+	int width = gt_out_columns();
+	if (gt_out_terminal())
+		gt_table_shorten(cli, t, width, remove_columns(t, width, flexible, least, drop));
 }
 
 /* ---- output --------------------------------------------------------------------------------------------------------------------- */
@@ -181,6 +195,15 @@ void gt_out_words(struct gt_cli *cli, const char *text, int indent, int width)
 		col += wide;
 		p += len + (p[len] == ' ');
 	}
+}
+
+void gt_out_sentence(struct gt_cli *cli, const char *text)
+{
+	if (gt_out_terminal())
+		gt_out_words(cli, text, 0, gt_out_columns());
+	else
+		gt_out(cli, "%s", text);
+	gt_out(cli, "\n");
 }
 
 enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct gt_err *err)

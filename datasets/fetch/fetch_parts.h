@@ -26,6 +26,7 @@ struct gt_transfer {
 enum gt_transfer_end {
 	GT_TRANSFER_DONE,
 	GT_TRANSFER_AGAIN, /* failed (reason in err); received bytes are kept, and another attempt can succeed */
+	GT_TRANSFER_UNREACHED, /* as GT_TRANSFER_AGAIN; there was no connection to the server */
 	GT_TRANSFER_NEVER  /* failed (reason in err); another attempt with this URL (or disk) cannot succeed */
 };
 

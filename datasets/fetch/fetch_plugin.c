@@ -91,14 +91,15 @@ static void wait_ms(long ms)
 		;
 }
 
-/* Downloads a file from one mirror. Repeats the attempt until the digest matches or a further attempt is useless. */
+/* Downloads a file from one mirror. Repeats the attempt until the digest matches or a further attempt is useless. *stop: another mirror
+ * would not help. *unreached: the last attempt had no connection. */
 static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_file *file, const char *base, int fd, const char *part,
-                                bool *stop, struct gt_err *err)
+                                bool *stop, bool *unreached, struct gt_err *err)
 {
 	char url[2048];
 	size_t n = strlen(base);
 	uint64_t last = 0;
-	*stop = false;
+	*stop = *unreached = false;
 	if ((size_t)snprintf(url, sizeof url, "%s%s%s", base, n && base[n - 1] == '/' ? "" : "/", file->name) >= sizeof url)
 		return gt_fail(err, GT_EUSAGE, "%.200s...: the URL is too long", base);
 	for (int k = 0; k < TRIES; k++) {
@@ -114,9 +115,10 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 		}
 		struct gt_transfer t = {url, part, file->name, fd, have, file->size, f->progress, f->user};
 		enum gt_transfer_end end = file->size && have == file->size ? GT_TRANSFER_DONE : gt_transfer(&t, err);
+		*unreached = end == GT_TRANSFER_UNREACHED;
 		if (end == GT_TRANSFER_NEVER)
 			return err->code;
-		if (end == GT_TRANSFER_AGAIN) {
+		if (end == GT_TRANSFER_AGAIN || end == GT_TRANSFER_UNREACHED) {
 			if (k + 1 < TRIES)
 				wait_ms(200 << k);
 			continue;
@@ -145,6 +147,16 @@ static enum gt_code put_in_place(const struct fetch *f, int fd, const char *part
 	return GT_OK;
 }
 
+/* Adds to the error that no mirror could be reached what a user can do without this network. */
+static enum gt_code add_advice(const struct fetch *f, const struct gt_known_file *file, enum gt_code code, struct gt_err *err)
+{
+	const char *digest = file->sha256 ? file->sha256 : "unknown";
+	char why[sizeof err->msg];
+	snprintf(why, sizeof why, "%.480s", err->msg);
+	return gt_fail(err, code, "%s; behind a proxy, set https_proxy; without a network, download %s elsewhere (SHA-256 %s%s), put it into "
+	               "%.200s, and run this command again", why, file->name, digest, strlen(digest) < 64 ? "..." : "", f->dir);
+}
+
 /* Tries all mirrors in turn. If all fail, the error names each mirror with its reason. */
 static enum gt_code from_mirrors(const struct fetch *f, const struct gt_known_file *file, int fd, const char *part, struct gt_err *err)
 {
@@ -152,17 +164,20 @@ static enum gt_code from_mirrors(const struct fetch *f, const struct gt_known_fi
 	enum gt_code rc = GT_EINTERNAL;
 	char all[sizeof err->msg] = "";
 	size_t n = 0;
-	int tried = 0;
+	int tried = 0, without = 0; /* without: mirrors to which there was no connection */
 	for (; mirrors[tried]; tried++) {
-		bool stop;
-		enum gt_code one_rc = from_mirror(f, file, mirrors[tried], fd, part, &stop, err);
+		bool stop, unreached;
+		enum gt_code one_rc = from_mirror(f, file, mirrors[tried], fd, part, &stop, &unreached, err);
+		without += unreached;
 		if (one_rc == GT_OK || stop)
 			return one_rc;
 		rc = !tried || rc == one_rc ? one_rc : GT_EIO; /* different codes: one of the failures may be temporary */
 		if (n < sizeof all)
 			n += (size_t)snprintf(all + n, sizeof all - n, "%s%.280s", tried ? "; " : "", err->msg);
 	}
-	return tried > 1 ? gt_fail(err, rc, "%s: the download failed from all %d mirrors: %s", file->name, tried, all) : rc;
+	if (tried > 1)
+		gt_fail(err, rc, "%s: the download failed from all %d mirrors: %s", file->name, tried, all);
+	return without == tried ? add_advice(f, file, rc, err) : rc;
 }
 
 static enum gt_code fetch_file(const struct fetch *f, const struct gt_known_file *file, struct gt_err *err)

@@ -125,7 +125,9 @@ static enum gt_transfer_end classify_result(struct state *s, CURLcode rc, const 
 		gt_fail(err, GT_EIO, "%s: %s", t->url, *detail ? detail : curl_easy_strerror(rc));
 		bool never = rc == CURLE_UNSUPPORTED_PROTOCOL || rc == CURLE_URL_MALFORMAT || rc == CURLE_PEER_FAILED_VERIFICATION ||
 		             rc == CURLE_TOO_MANY_REDIRECTS || rc == CURLE_OUT_OF_MEMORY;
-		return never ? GT_TRANSFER_NEVER : GT_TRANSFER_AGAIN;
+		bool unreached = rc == CURLE_COULDNT_RESOLVE_PROXY || rc == CURLE_COULDNT_RESOLVE_HOST || rc == CURLE_COULDNT_CONNECT ||
+		                 rc == CURLE_OPERATION_TIMEDOUT || rc == CURLE_SSL_CONNECT_ERROR || rc == CURLE_RECV_ERROR;
+		return never ? GT_TRANSFER_NEVER : unreached ? GT_TRANSFER_UNREACHED : GT_TRANSFER_AGAIN;
 	}
 	bool told = s->size != UNKNOWN_MAX;
 	if (rc != CURLE_OK || (told && s->at < s->size)) {

@@ -43,6 +43,8 @@ terminal result_stays "r['status'] == 0 and any('loss' in l and re.search(r' ste
 terminal quiet "r['status'] == 0 and not texts" "${long[@]}" -o f -q
 terminal no_progress "r['status'] == 0 and not texts and 'samples/s' not in r['raw']" "${long[@]}" -o g --no-progress
 TERM=dumb terminal dumb "r['status'] == 0 and '\x1b' not in r['raw']" "${long[@]}" -o h
+TERM=dumb terminal dumb_fits "any('%  elapsed' in l for l in r['shown']) and all(len(l) <= 60 for l in r['shown'] if '  elapsed' in l)" \
+	"${long[@]}" -o hh --time-limit 8s
 terminal color "'\x1b[1m' in r['raw']" "${long[@]}" -o j
 terminal error_color "r['status'] == 64 and '\x1b[1;31mgtrain:\x1b[0m ' in r['raw']" frobnicate
 terminal help_bold "r['status'] == 0 and '\x1b[1m' in r['raw']" -h

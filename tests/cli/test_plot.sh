@@ -22,6 +22,11 @@ gives score_of_no_run 64 err 'no run has logged any value of mae' plot runs/a --
 gives smooth_one 64 err '--smooth: expected a number > 0 and < 1, got 1' plot runs/a --smooth 1
 gives wrong_x 64 err '--x' plot runs/a --x time
 gives follow_a_file 64 err '--follow and --out cannot be combined' plot runs/a --follow -o x.svg
+if command -v python3 >/dev/null; then
+	TERM=dumb python3 "$src/tests/cli/on_terminal.py" 80 "$gtrain" plot runs/a --follow >dumb.json
+	grep -q '"status": 64' dumb.json && grep -q 'the variable TERM is' dumb.json && ! grep -q 'u001b' dumb.json && pass follow_dumb ||
+		fail follow_dumb "$(cat dumb.json)"
+fi
 gives follow_a_pipe 64 err '--follow: expected a terminal as standard output' plot runs/a --follow
 gives no_directory 73 err 'none/x.svg' plot runs/a -o none/x.svg
 gives checkpoint_of_a_run 0 out 'loss by epoch' plot runs/a/latest

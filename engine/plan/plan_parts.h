@@ -4,8 +4,6 @@
 
 #include "plan/plan.h"
 
-#define GT_ALIGN 256 /* bytes; alignment that every device needs for vector loads and DMA */
-
 /* Returns n, or 1 if n is 0. For fields such as numbers of copies or shards, where 0 means 1. */
 static inline int gt_at_least_one(int n)
 {

@@ -6,6 +6,7 @@
  *    gives their lifetimes is the same on every rank. */
 #include "plan/plan.h"
 #include "ir/op.h"
+#include <stdlib.h>
 
 /* A block, and what is stored in it. */
 struct tenant {
@@ -34,12 +35,12 @@ static void add_block(struct blocks *b, struct tenant tenant, size_t bytes, int 
 	b->tenant[b->n++] = tenant;
 }
 
-/* Returns whether node i may overwrite an input, and sets *to to that input and *from to the overwriting output. */
-static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *slot, const int *last, int i, gt_vid *to, gt_vid *from)
+/* Returns whether output `out` of node i may overwrite input `in`, and sets *to to that input and *from to the overwriting output. */
+static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *slot, const int *last, int i, int out, int in, gt_vid *to,
+                                gt_vid *from)
 {
 	const struct gt_node *n = &g->nodes[i];
-	int in = n->op->inplace.in, out = n->op->inplace.out;
-	if (!(n->op->flags & GT_OPF_INPLACE) || n->nin <= in || n->nout <= out || n->in[in] < 0 || n->out[out] < 0)
+	if (n->nin <= in || n->nout <= out || n->in[in] < 0 || n->out[out] < 0)
 		return false;
 	gt_vid root = slot[n->in[in]].root;
 	const struct gt_value *x = &g->values[n->in[in]], *y = &g->values[n->out[out]];
@@ -52,6 +53,18 @@ static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *
 	*to = root;
 	*from = slot[n->out[out]].root;
 	return true;
+}
+
+/* Lets output `out` of node i overwrite input `in`, if this is possible. */
+static void reuse_input(const struct gt_graph *g, struct gt_slot *slot, int *last, int i, int out, int in)
+{
+	gt_vid from, to;
+	if (!find_reusable_input(g, slot, last, i, out, in, &to, &from))
+		return;
+	for (int v = 0; v < g->nvalues; v++)
+		if (slot[v].root == from)
+			slot[v].root = to;
+	last[to] = last[from];
 }
 
 /* Finds the blocks that other ranks read too (GT_OP_ROWS). Each block holds one value: the parts of all ranks, one after the other. */
@@ -93,6 +106,17 @@ static void store_offsets(struct gt_slot *slot, enum gt_arena_id arena, const st
 	}
 }
 
+/* GTRAIN_UNSHARED_MEMORY, for tests: every value keeps its own memory during the whole step, so that no value can be overwritten too
+ * early. The results must be those of a plan that shares memory. */
+static void keep_values(const struct gt_graph *g, int *first, int *last)
+{
+	for (int v = 0; v < g->nvalues; v++)
+		if (first[v] >= 0) {
+			first[v] = 0;
+			last[v] = g->nnodes;
+		}
+}
+
 /* Steps: resolve aliases; find the first and last use of each root; let nodes overwrite inputs; collect the blocks; assign their offsets;
  * store the offsets. */
 enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
@@ -130,14 +154,16 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 	if (g->output >= 0) /* keep the output: predictions, and the search for the origin of a NaN, read it after the last node */
 		last[slot[g->output].root] = g->nnodes;
 
-	for (int i = 0; i < g->nnodes; i++) {
-		gt_vid from, to;
-		if (gt_node_alias(g, &g->nodes[i]) || !find_reusable_input(g, slot, last, i, &to, &from))
+	bool shared = !getenv("GTRAIN_UNSHARED_MEMORY");
+	if (!shared)
+		keep_values(g, first, last);
+	for (int i = 0; i < g->nnodes && shared; i++) {
+		const struct gt_op *op = g->nodes[i].op;
+		if (gt_node_alias(g, &g->nodes[i]) || !(op->flags & GT_OPF_INPLACE))
 			continue;
-		for (int v = 0; v < g->nvalues; v++)
-			if (slot[v].root == from)
-				slot[v].root = to;
-		last[to] = last[from];
+		reuse_input(g, slot, last, i, op->inplace.out, op->inplace.in);
+		if (op->inplace2.out || op->inplace2.in)
+			reuse_input(g, slot, last, i, op->inplace2.out, op->inplace2.in);
 	}
 
 	GT_TRY(find_shared_blocks(p, first, last, &rows, err));

@@ -129,15 +129,15 @@ static void compute_piece_dx(const void *ctx, int64_t begin, int64_t end)
 	const struct bn *k = p->k;
 	for (int64_t i = begin; i < end; i++) {
 		const void *dy = AT(p->dy, i), *x = AT(p->x, i), *y = p->res ? AT(p->res, i) : NULL;
-		void *dx = (void *)AT(p->y, i);
-		if (k->bf16)
+		void *dx = (void *)AT(p->y, i), *again = p->again ? (void *)AT(p->again, i) : NULL;
+		if (again && k->bf16)
+			rows_dx_again_bf16(dy, x, dx, again, piece_rows(k, i), k->c, p->mean, p->a, p->b, p->d, p->m, p->shift, k->relu);
+		else if (again)
+			rows_dx_again_f32(dy, x, dx, again, piece_rows(k, i), k->c, p->mean, p->a, p->b, p->d, p->m, p->shift, k->relu);
+		else if (k->bf16)
 			rows_dx_bf16(dy, x, y, dx, piece_rows(k, i), k->c, p->mean, p->a, p->b, p->d, p->m, p->shift, p->mask);
 		else
 			rows_dx_f32(dy, x, y, dx, piece_rows(k, i), k->c, p->mean, p->a, p->b, p->d, p->m, p->shift, p->mask);
-		if (p->again && k->bf16) /* may overwrite x, which is in the cache */
-			rows_apply_bf16(x, NULL, (void *)AT(p->again, i), piece_rows(k, i), k->c, p->m, p->shift, k->relu);
-		else if (p->again)
-			rows_apply_f32(x, NULL, (void *)AT(p->again, i), piece_rows(k, i), k->c, p->m, p->shift, k->relu);
 	}
 }
 
@@ -437,8 +437,9 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	(void)dev;
 	if (attr->act > GT_ACT_RELU || (backward && gt_opcall_operand(call, "more")))
 		return gt_opcall_refuse(call, err, "a gelu and the sum of two gradients must be separate calls");
-	if (again && !gt_opcall_operand(call, "dx"))
-		return gt_opcall_refuse(call, err, "without dx, the output must be computed again by batchnorm.y");
+	bool plain = !again || (gt_opcall_operand(call, "dx") && !gt_opcall_operand(call, "y") && !gt_opcall_operand(call, "sums"));
+	if (!plain || (again && gt_opcall_operand(call, "g")))
+		return gt_opcall_refuse(call, err, "the output must be computed again by batchnorm.y");
 	while (ops[i].code != call->code)
 		i++;
 	if (call->code == GT_OP_BATCHNORM_STATS && attr->empty) {

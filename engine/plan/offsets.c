@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A bound of the time: no further order is tried after this number of comparisons of two blocks (about 0.05 s). */
-#define MAX_COMPARISONS 20000000
+/* Bounds of the time. No further order is tried after MAX_COMPARISONS comparisons of two blocks (about 10 ms), or if the memory is at most
+ * 1 / CLOSE_ENOUGH above the lower bound. */
+#define MAX_COMPARISONS 5000000
+#define CLOSE_ENOUGH 256
 #define REPAIRS 20 /* number of times that an order is changed where it fails */
 
 /* A block with the keys by which orders sort it. */
@@ -172,7 +174,7 @@ static void move_highest(struct search *s, size_t top)
 }
 
 /* Places the items in the order that s->item has, then up to `repairs` times in that order with the highest items moved to the front.
- * Ends when the memory is no larger than `bound`. */
+ * Ends when the memory is no larger than `bound`, or the time is used up. */
 static void try_order(struct search *s, int repairs, size_t bound, struct gt_block *block, struct gt_blocks_size *size)
 {
 	for (int i = 0; i <= repairs && size->bytes > bound && s->comparisons < MAX_COMPARISONS; i++) {
@@ -193,6 +195,7 @@ enum gt_code gt_blocks_assign(struct gt_arena *a, struct gt_block *block, int n,
 	GT_NEW(s.item, a, n + 1, err);
 	GT_NEW(s.placed, a, n + 1, err);
 	GT_TRY(measure_lives(&s, a, block, &bound, size, err));
+	bound += bound / CLOSE_ENOUGH;
 	for (int i = 0; i < 2 * norders && size->bytes > bound && s.comparisons < MAX_COMPARISONS; i++) {
 		qsort(s.item, (size_t)n, sizeof *s.item, orders[i % norders]);
 		try_order(&s, i < norders ? 0 : REPAIRS, bound, block, size);

@@ -86,6 +86,15 @@ static bool is_common(const struct gt_json_value *f, const char *arena)
 	return c;
 }
 
+/* Prints how close the planner has come to the lower bound of the memory whose blocks share memory by lifetime. */
+static void print_live(struct gt_cli *cli, const struct gt_json_value *rank)
+{
+	char a[GT_UNITS];
+	for (const struct gt_json_value *l = gt_json_first(rank, "live"); l; l = l->next)
+		gt_out(cli, "%s: %.3f times the lower bound (%s are in use at the same time)\n", l->key,
+		       gt_json_num(gt_json_member(rank, "memory"), l->key) / l->number, gt_units_bytes(a, (uint64_t)l->number));
+}
+
 /* Prints the memory of the rank with the largest need and of the rank with the smallest need. */
 static enum gt_code print_memory(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err)
 {
@@ -111,6 +120,7 @@ static enum gt_code print_memory(struct gt_cli *cli, const struct gt_json_value 
 	gt_table_add(&t, "total", gt_units_bytes(a, total_bytes(most)), gt_units_bytes(b, total_bytes(least)));
 	gt_out(cli, "\n");
 	GT_TRY(gt_table_print(cli, &t, err));
+	print_live(cli, most);
 	if (gt_json_first(f, "common"))
 		gt_out(cli, "* shared by all ranks of a host\n");
 	if (gt_json_count(f, "decoding"))

@@ -53,6 +53,8 @@ static const char *refuse_norm(const struct gt_opcall *call)
 /* batchnorm.dx and batchnorm.sums with a gelu, whose derivative is computed from bn(x). */
 static const char *refuse_norm_gradient(const struct gt_opcall *call)
 {
+	if (call->code == GT_OP_BATCHNORM_DX && gt_opcall_operand(call, "again"))
+		return "the output must be computed again by batchnorm.y";
 	if (((const struct gt_attr_norm *)call->attr)->act <= GT_ACT_RELU)
 		return NULL;
 	if (gt_opcall_operand(call, "y"))

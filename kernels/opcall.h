@@ -55,7 +55,8 @@
  *                   y > 0 or, if y is absent, where bn(x) > 0; with a gelu, dy is multiplied by its derivative at bn(x). The 9th operand,
  *                   more, is added to dy first; with it, an activation follows only if act is not none. g receives the resulting dy.
  *                   The 8th operand, sums, holds the sums over the whole batch: only dx is computed, from these sums; the 6th and 7th
- *                   operand may then be absent, because dy is already masked.
+ *                   operand may then be absent, because dy is already masked. The output `again` receives the y that batchnorm
+ *                   returned without res; with it, an activation follows only if act is not none.
  * batchnorm.stats   part: the statistics of the call's samples (moments.h), for batchnorm.merge.
  * batchnorm.merge   parts is [k, 3, C] or [3, C]. Merges all parts in the fixed tree of comm.h. Updates rmean, rvar and nbt in place if
  *                   they are present, unless the parts contain no values.
@@ -148,7 +149,7 @@
 	  "-> y(N,C,..)") \
 	X(GT_OP_BATCHNORM_DX, "batchnorm.dx", batchnorm, norm, \
 	  "dy(N,C,..) x(N,C,..) [gamma:f(C)] mean:f(C) rstd:f(C) [beta:f(C)] [y(N,C,..)] [sums:f64(3,C)] [more(N,C,..)] " \
-	  "-> [dx(N,C,..)] [dgamma:f(C)+] [dbeta:f(C)+] [g(N,C,..)]") \
+	  "-> [dx(N,C,..)] [dgamma:f(C)+] [dbeta:f(C)+] [g(N,C,..)] [again(N,C,..)]") \
 	X(GT_OP_BATCHNORM_STATS, "batchnorm.stats", batchnorm, norm, "x -> part:f64(3,_)") \
 	X(GT_OP_BATCHNORM_MERGE, "batchnorm.merge", moments, norm, \
 	  "parts:f64 [rmean:f(C)!] [rvar:f(C)!] [nbt:i64()!] " \

@@ -56,7 +56,7 @@ struct gt_op {
 	size_t attr_size;       /* of a composite: bytes of its attribute struct; else 0 (gt_op_attr_size works for all) */
 	struct {
 		uint8_t out, in;
-	} inplace;              /* with GT_OPF_INPLACE: the output that may overwrite an input; both 0: the first output and the first input */
+	} inplace, inplace2;    /* with GT_OPF_INPLACE: an output that may overwrite an input; inplace2: a second pair, both 0: none */
 
 	/* Returns whether a layer with these attributes processes each token of an input [N, T, C] separately. Its node then gets the input as
 	 * a view [N * T, C]. NULL: never. */

@@ -301,7 +301,7 @@ const struct gt_op gt_ops_norm[] = {
          "normalises groups of neighbouring channels of each sample (torch.nn.GroupNorm)", groupnorm_attrs, groupnorm_infer,
          groupnorm_gradient, NULL, layernorm_flops),
     {.code = GT_OP_BATCHNORM_Y, .flags = GT_OPF_CHEAP, .flops = batchnorm_y_flops},
-    {.code = GT_OP_BATCHNORM_DX, .flags = GT_OPF_INPLACE, .flops = batchnorm_dx_flops},
+    {.code = GT_OP_BATCHNORM_DX, .flags = GT_OPF_INPLACE, .inplace2 = {4, 1}, .flops = batchnorm_dx_flops},
     {.code = GT_OP_BATCHNORM_STATS, .flags = GT_OPF_ONCE, .flops = batchnorm_stats_flops},
     {.code = GT_OP_BATCHNORM_MERGE, .flags = GT_OPF_ONCE, .flops = gt_flops_none},
     {.code = GT_OP_BATCHNORM_SUMS, .flops = batchnorm_sums_flops},

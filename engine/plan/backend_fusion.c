@@ -187,6 +187,7 @@ static const struct {
 	{GT_OP_ADAPTIVE_MAXPOOL2D, gt_fuse_pool_without_indices},
 	{GT_OP_GELU, gt_fuse_gelu_of_norm},
 	{GT_OP_ADD, gt_fuse_sum_of_gradients}, /* comes after the gelu, because it adds operands to batchnorm.dx */
+	{GT_OP_BATCHNORM_DX, gt_fuse_output_again},
 };
 
 enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err)

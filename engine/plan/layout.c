@@ -63,6 +63,30 @@ void gt_layout_bytes(struct gt_space *s)
 	}
 }
 
+/* Assigns offsets to the parameters whose gradients node n finishes, and closes the bucket if it is full. A bucket is closed only after a
+ * whole node, so that all gradients of a node are in one bucket. */
+static void place_gradients(struct gt_space *s, const struct gt_graph *g, int n)
+{
+	for (int o = 0; o < g->nodes[n].nout; o++) {
+		gt_vid v = g->nodes[n].out[o];
+		if (v >= 0 && g->values[v].kind == GT_V_GRAD && g->values[v].producer == n && s->layout.param[g->values[v].param].offset < 0)
+			place_flat(s, g->values[v].param);
+	}
+	if (bucket_full(s))
+		close_bucket(s, true);
+}
+
+/* Assigns offsets for the nodes that gt_fuse_output_again has moved behind node n. They precede it in the graph that is not fused, so the
+ * offsets, and the sum of squares of all gradients, do not depend on this fusion. */
+static void place_moved(struct gt_space *s, const struct gt_graph *g, int n)
+{
+	gt_vid again = g->nodes[n].op->code == GT_OP_BATCHNORM_DX ? gt_node_operand(&g->nodes[n], "again") : -1;
+	for (int m = n + 1; m < g->nnodes && again >= 0; m++)
+		if (g->nodes[m].op->code == GT_OP_CONV2D_DW && g->nodes[m].deferred == g->nodes[n].deferred &&
+		    gt_node_operand(&g->nodes[m], "x") == again)
+			place_gradients(s, g, m);
+}
+
 /* Assigns offsets to the parameters and buffers of g that have no offset yet. The kernels of g have already chosen their layouts. The first
  * graph uses all parameters, unless it is a pipeline stage: then the next stage's graph adds its own parameters, and parameters that no
  * stage of this rank uses get no memory. Steps: parameters with gradients, bucket by bucket, in the order in which nodes finish the
@@ -75,13 +99,8 @@ enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, stru
 	for (int n = 0; n < g->nnodes; n++) { /* assigns offsets in the order in which the gradients are finished */
 		if (g->nodes[n].op->flags & GT_OPF_UPDATES && s->layout.checked < 0 && !gt_space_factored(s))
 			s->layout.checked = s->layout.elements;
-		for (int o = 0; o < g->nodes[n].nout; o++) {
-			gt_vid v = g->nodes[n].out[o];
-			if (v >= 0 && g->values[v].kind == GT_V_GRAD && g->values[v].producer == n && s->layout.param[g->values[v].param].offset < 0)
-				place_flat(s, g->values[v].param);
-		}
-		if (bucket_full(s)) /* a bucket is closed only after a whole node, so that all gradients of a node are in one bucket */
-			close_bucket(s, true);
+		place_moved(s, g, n);
+		place_gradients(s, g, n);
 	}
 	close_bucket(s, true);
 	if (s->layout.checked < 0 || g->stages)

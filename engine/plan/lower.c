@@ -107,6 +107,24 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	return GT_OK;
 }
 
+static void keep_larger(size_t *to, size_t n)
+{
+	*to = n > *to ? n : *to;
+}
+
+/* Grows the arenas of activations, and their lower bounds, to what plan p needs. */
+static void grow_activations(struct gt_space *s, const struct gt_plan *p)
+{
+	struct gt_memory *m = &s->memory;
+	bool train = p->graph->train;
+	size_t slots = (size_t)gt_at_least_one(m->act_slots[train]);
+	keep_larger(&m->act_slot_bytes[train], p->act.bytes);
+	keep_larger(&m->bytes[GT_A_ACT], m->act_slot_bytes[train] * slots);
+	keep_larger(&m->live[GT_A_ACT], p->act.live * slots);
+	keep_larger(&m->bytes[GT_A_SHARED_ACT], p->rows.bytes);
+	keep_larger(&m->live[GT_A_SHARED_ACT], p->rows.live);
+}
+
 /* Steps: start the parameters' layouts if g is the first graph; lower every node except aliases; assign the missing offsets of parameters;
  * find when sharded parameters are gathered; plan the memory of activations; grow the arenas to what this plan needs. */
 enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out,
@@ -147,13 +165,7 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 		gt_plan_close(p);
 		return code;
 	}
-	if (p->act_bytes > s->memory.act_slot_bytes[g->train])
-		s->memory.act_slot_bytes[g->train] = p->act_bytes;
-	for (int i = 0; i < 2; i++)
-		if (s->memory.act_slot_bytes[i] * (size_t)gt_at_least_one(s->memory.act_slots[i]) > s->memory.bytes[GT_A_ACT])
-			s->memory.bytes[GT_A_ACT] = s->memory.act_slot_bytes[i] * (size_t)gt_at_least_one(s->memory.act_slots[i]);
-	if (p->rows_bytes > s->memory.bytes[GT_A_SHARED_ACT])
-		s->memory.bytes[GT_A_SHARED_ACT] = p->rows_bytes;
+	grow_activations(s, p);
 	*out = p;
 	return GT_OK;
 }

@@ -1,42 +1,46 @@
 /* Plans the memory of activations, in three passes over the list of nodes:
  * 1. An output that is its input under another description (flatten of NHWC, dropout in evaluation) shares the input's memory.
  * 2. An element-wise node overwrites its input if no later node reads it.
- * 3. The remaining blocks get offsets. The workspace of each call is also a block, whose lifetime is the call. Blocks are placed in order
- *    of size, the largest first, each at the lowest offset that is free during its lifetime. Blocks that other ranks read are placed in an
- *    arena of their own, where offsets must be equal on all ranks; this holds because the graph that gives their lifetimes is the same on
- *    every rank.
- * Largest-first placement is within a few per cent of the lower bound for networks (Pisarchyk & Lee, "Efficient memory management for deep
- * neural net inference", 2020, greedy by size). */
+ * 3. The remaining blocks get offsets (offsets.h). The workspace of each call is also a block, whose lifetime is the call. Blocks that
+ *    other ranks read are placed in an arena of their own, where offsets must be equal on all ranks; this holds because the graph that
+ *    gives their lifetimes is the same on every rank. */
 #include "plan/plan.h"
 #include "ir/op.h"
 #include <stdlib.h>
 
-#define ALIGN 256
-
-struct block {
+/* A block, and what is stored in it. */
+struct tenant {
 	gt_vid root;          /* if call is NULL: the value that is stored in the block */
 	struct gt_call *call; /* the call whose workspace the block is; NULL: the block stores a value */
-	size_t bytes, offset;
-	int first, last;      /* lifetime of the block: from node `first` to node `last`, inclusive */
 	size_t own;           /* byte offset of this rank's rows in the block; 0 unless the block has the rows of all ranks */
 };
 
-static int by_size(const void *a, const void *b)
+/* A list of blocks; tenant[i] is stored in block[i]. */
+struct blocks {
+	struct gt_block *block;
+	struct tenant *tenant;
+	int n;
+};
+
+static enum gt_code open_blocks(struct blocks *b, struct gt_arena *a, int most, struct gt_err *err)
 {
-	const struct block *x = a, *y = b;
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? 1 : -1;
-	if (!x->call != !y->call)
-		return x->call ? 1 : -1;
-	return x->call ? x->first - y->first : x->root - y->root;
+	GT_NEW(b->block, a, most, err);
+	GT_NEW(b->tenant, a, most, err);
+	return GT_OK;
 }
 
-/* Returns whether node i may overwrite an input, and sets *to to that input and *from to the overwriting output. */
-static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *slot, const int *last, int i, gt_vid *to, gt_vid *from)
+static void add_block(struct blocks *b, struct tenant tenant, size_t bytes, int first, int last)
+{
+	b->block[b->n] = (struct gt_block){.bytes = bytes, .first = first, .last = last};
+	b->tenant[b->n++] = tenant;
+}
+
+/* Returns whether output `out` of node i may overwrite input `in`, and sets *to to that input and *from to the overwriting output. */
+static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *slot, const int *last, int i, int out, int in, gt_vid *to,
+                                gt_vid *from)
 {
 	const struct gt_node *n = &g->nodes[i];
-	int in = n->op->inplace.in, out = n->op->inplace.out;
-	if (!(n->op->flags & GT_OPF_INPLACE) || n->nin <= in || n->nout <= out || n->in[in] < 0 || n->out[out] < 0)
+	if (n->nin <= in || n->nout <= out || n->in[in] < 0 || n->out[out] < 0)
 		return false;
 	gt_vid root = slot[n->in[in]].root;
 	const struct gt_value *x = &g->values[n->in[in]], *y = &g->values[n->out[out]];
@@ -51,33 +55,20 @@ static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *
 	return true;
 }
 
-/* Assigns an offset to every block. Returns the number of bytes that all blocks take. */
-static size_t assign_offsets(struct block *block, int n)
+/* Lets output `out` of node i overwrite input `in`, if this is possible. */
+static void reuse_input(const struct gt_graph *g, struct gt_slot *slot, int *last, int i, int out, int in)
 {
-	size_t top = 0;
-	qsort(block, (size_t)n, sizeof *block, by_size);
-	for (int i = 0; i < n; i++) {
-		struct block *b = &block[i];
-		bool moved = true;
-		while (moved) { /* moves the block after each placed block with which it overlaps in time and in memory */
-			moved = false;
-			for (int j = 0; j < i; j++) {
-				size_t o = block[j].offset, e = o + block[j].bytes;
-				if (block[j].first <= b->last && b->first <= block[j].last && b->offset < e && o < b->offset + b->bytes) {
-					b->offset = (e + ALIGN - 1) / ALIGN * ALIGN;
-					moved = true;
-				}
-			}
-		}
-		if (b->offset + b->bytes > top)
-			top = b->offset + b->bytes;
-	}
-	return (top + ALIGN - 1) / ALIGN * ALIGN;
+	gt_vid from, to;
+	if (!find_reusable_input(g, slot, last, i, out, in, &to, &from))
+		return;
+	for (int v = 0; v < g->nvalues; v++)
+		if (slot[v].root == from)
+			slot[v].root = to;
+	last[to] = last[from];
 }
 
 /* Finds the blocks that other ranks read too (GT_OP_ROWS). Each block holds one value: the parts of all ranks, one after the other. */
-static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, const int *last, struct block *rows, int *nrows,
-                                       struct gt_err *err)
+static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, const int *last, struct blocks *rows, struct gt_err *err)
 {
 	const struct gt_graph *g = p->graph;
 	for (int i = 0; i < g->nnodes; i++) {
@@ -94,13 +85,36 @@ static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, cons
 		if (gt_tdesc_bytes(&g->values[r].desc) != bytes)
 			return gt_fail(err, GT_EINTERNAL, "%s: a tensor that other ranks read must not share memory with another tensor", n->name);
 		p->slot[r].arena = GT_A_SHARED_ACT;
-		rows[(*nrows)++] = (struct block){.root = r,
-		                                  .bytes = bytes * (size_t)attr->parts,
-		                                  .first = first[r],
-		                                  .last = last[r],
-		                                  .own = bytes * (size_t)attr->part};
+		add_block(rows, (struct tenant){.root = r, .own = bytes * (size_t)attr->part}, bytes * (size_t)attr->parts, first[r], last[r]);
 	}
 	return GT_OK;
+}
+
+static void store_offsets(struct gt_slot *slot, enum gt_arena_id arena, const struct blocks *list)
+{
+	for (int i = 0; i < list->n; i++) {
+		const struct gt_block *b = &list->block[i];
+		const struct tenant *t = &list->tenant[i];
+		if (t->call)
+			t->call->scratch_offset = b->offset;
+		else
+			slot[t->root] = (struct gt_slot){.root = t->root,
+			                                 .arena = arena,
+			                                 .offset = b->offset + t->own,
+			                                 .first = b->first,
+			                                 .last = b->last};
+	}
+}
+
+/* GTRAIN_UNSHARED_MEMORY, for tests: every value keeps its own memory during the whole step, so that no value can be overwritten too
+ * early. The results must be those of a plan that shares memory. */
+static void keep_values(const struct gt_graph *g, int *first, int *last)
+{
+	for (int v = 0; v < g->nvalues; v++)
+		if (first[v] >= 0) {
+			first[v] = 0;
+			last[v] = g->nnodes;
+		}
 }
 
 /* Steps: resolve aliases; find the first and last use of each root; let nodes overwrite inputs; collect the blocks; assign their offsets;
@@ -110,12 +124,12 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 	const struct gt_graph *g = p->graph;
 	struct gt_arena *a = p->space->arena;
 	struct gt_slot *slot = p->slot;
-	int *first, *last, nblocks = 0, nrows = 0;
-	struct block *block, *rows;
+	struct blocks acts = {0}, rows = {0};
+	int *first, *last;
 	GT_NEW(first, a, g->nvalues, err);
 	GT_NEW(last, a, g->nvalues, err);
-	GT_NEW(block, a, g->nvalues + p->ncalls, err);
-	GT_NEW(rows, a, g->nvalues, err);
+	GT_TRY(open_blocks(&acts, a, g->nvalues + p->ncalls, err));
+	GT_TRY(open_blocks(&rows, a, g->nvalues, err));
 
 	for (int v = 0; v < g->nvalues; v++) {
 		slot[v] = (struct gt_slot){.root = v, .arena = GT_A_ACT, .first = -1, .last = -1};
@@ -140,44 +154,28 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 	if (g->output >= 0) /* keep the output: predictions, and the search for the origin of a NaN, read it after the last node */
 		last[slot[g->output].root] = g->nnodes;
 
-	for (int i = 0; i < g->nnodes; i++) {
-		gt_vid from, to;
-		if (gt_node_alias(g, &g->nodes[i]) || !find_reusable_input(g, slot, last, i, &to, &from))
+	bool shared = !getenv("GTRAIN_UNSHARED_MEMORY");
+	if (!shared)
+		keep_values(g, first, last);
+	for (int i = 0; i < g->nnodes && shared; i++) {
+		const struct gt_op *op = g->nodes[i].op;
+		if (gt_node_alias(g, &g->nodes[i]) || !(op->flags & GT_OPF_INPLACE))
 			continue;
-		for (int v = 0; v < g->nvalues; v++)
-			if (slot[v].root == from)
-				slot[v].root = to;
-		last[to] = last[from];
+		reuse_input(g, slot, last, i, op->inplace.out, op->inplace.in);
+		if (op->inplace2.out || op->inplace2.in)
+			reuse_input(g, slot, last, i, op->inplace2.out, op->inplace2.in);
 	}
 
-	GT_TRY(find_shared_blocks(p, first, last, rows, &nrows, err));
+	GT_TRY(find_shared_blocks(p, first, last, &rows, err));
 	for (int v = 0; v < g->nvalues; v++)
 		if (slot[v].root == v && slot[v].arena == GT_A_ACT && g->values[v].kind == GT_V_ACT && first[v] >= 0)
-			block[nblocks++] =
-			    (struct block){.root = v, .bytes = gt_tdesc_bytes(&g->values[v].desc), .first = first[v], .last = last[v]};
+			add_block(&acts, (struct tenant){.root = v}, gt_tdesc_bytes(&g->values[v].desc), first[v], last[v]);
 	for (int i = 0; i < p->ncalls; i++)
 		if (p->call[i].scratch)
-			block[nblocks++] = (struct block){.call = &p->call[i],
-			                                  .bytes = p->call[i].scratch,
-			                                  .first = p->call[i].node,
-			                                  .last = p->call[i].node};
-	p->act_bytes = assign_offsets(block, nblocks);
-	for (int i = 0; i < nblocks; i++) {
-		const struct block *b = &block[i];
-		if (b->call)
-			b->call->scratch_offset = b->offset;
-		else
-			slot[b->root] =
-			    (struct gt_slot){.root = b->root, .arena = GT_A_ACT, .offset = b->offset, .first = b->first, .last = b->last};
-	}
-	p->rows_bytes = assign_offsets(rows, nrows);
-	for (int i = 0; i < nrows; i++) {
-		const struct block *b = &rows[i];
-		slot[b->root] = (struct gt_slot){.root = b->root,
-		                                 .arena = GT_A_SHARED_ACT,
-		                                 .offset = b->offset + b->own,
-		                                 .first = b->first,
-		                                 .last = b->last};
-	}
+			add_block(&acts, (struct tenant){.call = &p->call[i]}, p->call[i].scratch, p->call[i].node, p->call[i].node);
+	GT_TRY(gt_blocks_assign(a, acts.block, acts.n, &p->act, err));
+	GT_TRY(gt_blocks_assign(a, rows.block, rows.n, &p->rows, err));
+	store_offsets(slot, GT_A_ACT, &acts);
+	store_offsets(slot, GT_A_SHARED_ACT, &rows);
 	return GT_OK;
 }

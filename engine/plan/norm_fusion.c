@@ -2,6 +2,7 @@
  * backends have the kernels. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
+#include <string.h>
 
 /* ---- batch normalisation ------------------------------------------------------------------------------------------------------- */
 /* Replaces the attributes of n by a copy with another activation. */
@@ -117,6 +118,93 @@ enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err 
 		if (gt_node_alias(g, &g->nodes[k]) && gt_graph_source(g, gt_node_first_input(&g->nodes[k])) == sum)
 			gt_fusion_drop(g, k);
 	gt_fusion_drop(g, i);
+	return GT_OK;
+}
+
+/* Moves node `from` behind node `to`. */
+static void move_behind(struct gt_graph *g, int from, int to)
+{
+	struct gt_node n = g->nodes[from];
+	memmove(&g->nodes[from], &g->nodes[from + 1], (size_t)(to - from) * sizeof n);
+	for (gt_vid v = 0; v < g->nvalues; v++)
+		if (g->values[v].producer > from && g->values[v].producer <= to)
+			g->values[v].producer--;
+	gt_fusion_put(g, to, &n);
+}
+
+static bool reads_value(const struct gt_graph *g, const struct gt_node *n, gt_vid v)
+{
+	for (int k = 0; k < n->nin && !gt_node_alias(g, n); k++)
+		if (gt_graph_source(g, n->in[k]) == v)
+			return true;
+	return false;
+}
+
+/* Returns whether node k, which reads the output y of a normalisation, can read it after node dx of the backward pass. */
+static bool can_follow(const struct gt_graph *g, int k, int dx, gt_vid y)
+{
+	const struct gt_node *n = &g->nodes[k];
+	gt_vid dw = n->op->code == GT_OP_CONV2D_DW ? gt_node_operand(n, "dw") : -1;
+	if (dw < 0 || g->params[g->values[dw].param].tied || gt_graph_source(g, gt_node_operand(n, "dy")) == y)
+		return false;
+	return k > dx || n->deferred == g->nodes[dx].deferred;
+}
+
+/* Returns the number of backward nodes that read y, if all of them can follow node dx, which is the last one that reads x; else 0. */
+static int count_followers(const struct gt_graph *g, int dx, gt_vid x, gt_vid y)
+{
+	int n = 0;
+	for (int k = 0; k < g->nnodes; k++) {
+		if (k > dx && reads_value(g, &g->nodes[k], x))
+			return 0;
+		if (!g->nodes[k].backward || !reads_value(g, &g->nodes[k], y))
+			continue;
+		if (!can_follow(g, k, dx, y))
+			return 0;
+		n++;
+	}
+	return gt_graph_source(g, g->output) == y ? 0 : n;
+}
+
+/* conv2d.dw → batchnorm.dx: the output y of a normalisation is not kept for conv2d.dw. batchnorm.dx, which has read x, computes y again and
+ * overwrites x; conv2d.dw comes after it. The results are the same, bit for bit. */
+enum gt_code gt_fuse_output_again(struct gt_fusion *f, int i, struct gt_err *err)
+{
+	struct gt_graph *g = f->g;
+	struct gt_node dx = g->nodes[i];
+	int p = g->values[gt_node_operand(&dx, "mean")].producer, end = i;
+	if (p < 0 || g->nodes[p].op->code != GT_OP_BATCHNORM || gt_node_operand(&g->nodes[p], "res") >= 0)
+		return GT_OK;
+	gt_vid x = gt_graph_source(g, gt_node_operand(&dx, "x")), y = gt_node_operand(&g->nodes[p], "y"), beta, again;
+	int act = ((const struct gt_attr_norm *)g->nodes[p].attr)->act;
+	if (dx.nout > 3 || dx.nin > 6 || act > GT_ACT_RELU || (dx.nin == 6) != (act == GT_ACT_RELU) || g->values[x].kind != GT_V_ACT ||
+	    gt_graph_source(g, gt_node_operand(&g->nodes[p], "x")) != x || !count_followers(g, i, x, y))
+		return GT_OK;
+	struct gt_tdesc d = *gt_graph_desc(g, y);
+	const char *name;
+	bool yes;
+	GT_NEW_STR(name, gt_arena_printf(g->arena, "%s.again", g->values[y].name), err);
+	GT_TRY(gt_graph_value(g, name, GT_V_ACT, &d, &again, err));
+	GT_TRY(norm_with(g, &dx, act, err));
+	beta = gt_node_operand(&g->nodes[p], "beta");
+	if (dx.nin == 5)
+		gt_node_input(&dx, beta);
+	while (dx.nout < 4)
+		dx.out[dx.nout++] = -1;
+	dx.out[dx.nout++] = again;
+	GT_TRY(gt_fusion_offered(f, &dx, &yes, err));
+	if (!yes)
+		return GT_OK;
+	g->values[again].again = y;
+	gt_fusion_put(g, i, &dx);
+	for (int k = 0; k < g->nnodes; k++)
+		if (g->nodes[k].backward && reads_value(g, &g->nodes[k], y))
+			gt_node_replace(&g->nodes[k], "x", again);
+	for (int k = 0; k < end;)
+		if (reads_value(g, &g->nodes[k], again))
+			move_behind(g, k, i), end--;
+		else
+			k++;
 	return GT_OK;
 }
 

@@ -25,6 +25,7 @@
 
 #include "backend.h"
 #include "ir/graph.h"
+#include "plan/offsets.h"
 
 /* X(id, name in tables) */
 #define GT_ARENAS(X)                 \
@@ -134,6 +135,7 @@ struct gt_shards {
 /* The arenas in device memory. Sizes grow while plans are made; gt_space_alloc allocates each arena once. */
 struct gt_memory {
 	size_t bytes[GT_A_COUNT]; /* size of each arena; 0: not used */
+	size_t live[GT_A_COUNT];  /* of ACT and SHARED_ACT: the lower bound of `bytes`: what is live at the same time; else 0 */
 	void *base[GT_A_COUNT];   /* device addresses; NULL before gt_space_alloc, and for arenas of 0 bytes */
 	int levels;               /* copies of GRAD, one for each level of the fixed summation tree; 0 means 1 */
 	int copies;               /* copies of BUFFER; 0 means 1 */
@@ -206,8 +208,8 @@ struct gt_plan {
 	int ncalls;
 	struct gt_gather_span *span; /* with sharded parameters: the calls during which each bucket is whole, sorted by gt_gather_span.first */
 	int nspans;
-	size_t act_bytes;      /* bytes of one activation slot: activations and workspace */
-	size_t rows_bytes;     /* number of bytes that the plan uses in SHARED_ACT */
+	struct gt_blocks_size act;  /* one activation slot: activations and workspace */
+	struct gt_blocks_size rows; /* the memory that the plan uses in SHARED_ACT */
 	bool accumulate;       /* kernels add to parameter gradients instead of overwriting them */
 	struct gt_plan *of;    /* if this is an instance (gt_plan_instance): the plan that owns its kernels; NULL: this plan owns them */
 	int act_slot;          /* index of the activation slot in ACT that the plan uses */
@@ -337,7 +339,7 @@ static inline bool gt_space_is_shared(const struct gt_space *s, enum gt_arena_id
 enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err);
 
 /* memory.c: gives each activation of p's graph and the workspace of each call its offset: aliases first, then in-place reuse, then offsets
- * by lifetime. Sets p->act_bytes and p->rows_bytes. */
+ * by lifetime. Sets p->act and p->rows. */
 enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err);
 
 #endif

@@ -4,8 +4,6 @@
 
 #include "plan/plan.h"
 
-#define GT_ALIGN 256 /* bytes; alignment that every device needs for vector loads and DMA */
-
 /* Returns n, or 1 if n is 0. For fields such as numbers of copies or shards, where 0 means 1. */
 static inline int gt_at_least_one(int n)
 {
@@ -35,6 +33,7 @@ void gt_fusion_drop(struct gt_graph *g, int gone);                     /* remove
 /* norm_fusion.c: patterns, each of which tries to rewrite node i */
 enum gt_code gt_fuse_gelu_of_norm(struct gt_fusion *f, int i, struct gt_err *err);         /* i: gelu */
 enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err *err);     /* i: add */
+enum gt_code gt_fuse_output_again(struct gt_fusion *f, int i, struct gt_err *err);         /* i: batchnorm.dx */
 enum gt_code gt_fuse_pool_indices(struct gt_fusion *f, int i, struct gt_err *err);         /* i: maxpool2d.dx */
 enum gt_code gt_fuse_pool_without_indices(struct gt_fusion *f, int i, struct gt_err *err); /* i: maxpool2d, adaptive_maxpool2d */
 

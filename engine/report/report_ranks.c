@@ -95,6 +95,16 @@ static void write_memory(struct gt_json *j, const struct gt_world_plan *world_pl
 	gt_json_end(j);
 }
 
+/* Writes, of each arena whose blocks share memory by lifetime, the bytes that are live at the same time: no plan can need less. */
+static void write_live(struct gt_json *j, const struct gt_session *s)
+{
+	gt_json_object(j, "live");
+	for (int row = 0; row < GT_A_COUNT; row++)
+		if (s->space->memory.live[row])
+			gt_json_uint(j, gt_arena_name((enum gt_arena_id)row), s->space->memory.live[row]);
+	gt_json_end(j);
+}
+
 /* ---- what a rank sends and does -------------------------------------------------------------------------------------------------- */
 
 static int group_size(const struct gt_session *s, int group)
@@ -182,6 +192,7 @@ static enum gt_code write_rank(struct gt_json *j, const struct gt_world_plan *wo
 	gt_json_add(j, GT_INT("rank", rank), GT_INT("copy", s->at.data), GT_INT("place", s->at.pipe), GT_INT("steps", p->n),
 	            GT_INT("samples", samples), GT_NUM("flops", flops, 15));
 	write_memory(j, world_plan, m, rank);
+	write_live(j, s);
 	write_traffic(j, s);
 	gt_json_end(j);
 	return GT_OK;
@@ -322,6 +333,7 @@ enum gt_code gt_report_ranks(struct gt_json *j, const struct gt_world_plan *worl
 	GT_TRY(sum_memory(world_plan, &m, err));
 	GT_TRY(gt_world_plan_verify(world_plan, &proof, err));
 	write_memory(j, world_plan, &m, m.largest);
+	write_live(j, world_plan->rank[m.largest]);
 	gt_json_uint(j, "decoding", world_plan->rank[m.largest]->prog.decoding_bytes); /* decoder buffers of a rank */
 	gt_json_array(j, "common"); /* arenas that all ranks of a host share */
 	for (int row = 0; row < ROWS; row++)

@@ -117,12 +117,14 @@ enum gt_code gt_session_loader_open(const struct gt_session *s, enum gt_split sp
 static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_loader_spec spec;
-	size_t *bytes = &s->space->memory.bytes[GT_A_SHARED_ACT];
+	struct gt_memory *m = &s->space->memory;
 	if (!gt_space_factored(s->space))
 		return GT_OK;
 	GT_TRY(fill_loader_spec(s, GT_TRAIN, s->batch.size, s->batch.micro, true, &spec, err));
-	s->prog.rows = (struct gt_range){GT_A_SHARED_ACT, *bytes};
-	*bytes += (size_t)gt_loader_buffers(&spec) * gt_loader_rows(&spec);
+	size_t bytes = (size_t)gt_loader_buffers(&spec) * gt_loader_rows(&spec);
+	s->prog.rows = (struct gt_range){GT_A_SHARED_ACT, m->bytes[GT_A_SHARED_ACT]};
+	m->bytes[GT_A_SHARED_ACT] += bytes;
+	m->live[GT_A_SHARED_ACT] += bytes;
 	return GT_OK;
 }
 

@@ -24,7 +24,7 @@ struct bn {
 	void *y; /* output of the forward operations; in a gradient, the output of relu */
 	float *mean, *rstd, *dgamma, *dbeta;
 	double *part, *sums; /* sums: the operand of batchnorm.dx, if it is given */
-	void *dx, *g;
+	void *dx, *g, *again;
 	struct gt_attr_norm attr;
 	int64_t count;          /* number of values per channel */
 	int64_t fold, rows, c;  /* shape in the loops: c is `fold` times the tensor's number of channels */
@@ -37,7 +37,7 @@ struct bn {
 
 static const struct gt_operand_slot slots[] = {
     GT_SLOTS(bn, x, dy, res, gamma, beta, rmean, rvar, nbt),
-    GT_SLOTS(bn, y, mean, rstd, dgamma, dbeta, part, sums, dx, g)};
+    GT_SLOTS(bn, y, mean, rstd, dgamma, dbeta, part, sums, dx, g, again)};
 
 #define GT_WITHOUT_F64
 #define GT_TYPED "cpu/batchnorm.inc"
@@ -47,7 +47,7 @@ static const struct gt_operand_slot slots[] = {
 struct parts {
 	const struct bn *k;
 	const void *x, *dy, *res; /* res: second summand of the output; in a gradient, the output of relu */
-	void *y, *g;
+	void *y, *g, *again;
 	float *s0, *s1;      /* two sums of each piece and channel, [npieces][c] */
 	const float *mean;   /* value of each channel that the loops subtract from x, [c] */
 	float *a, *b, *d; /* coefficients of each channel in the loops, [c] */
@@ -129,8 +129,12 @@ static void compute_piece_dx(const void *ctx, int64_t begin, int64_t end)
 	const struct bn *k = p->k;
 	for (int64_t i = begin; i < end; i++) {
 		const void *dy = AT(p->dy, i), *x = AT(p->x, i), *y = p->res ? AT(p->res, i) : NULL;
-		void *dx = (void *)AT(p->y, i);
-		if (k->bf16)
+		void *dx = (void *)AT(p->y, i), *again = p->again ? (void *)AT(p->again, i) : NULL;
+		if (again && k->bf16)
+			rows_dx_again_bf16(dy, x, dx, again, piece_rows(k, i), k->c, p->mean, p->a, p->b, p->d, p->m, p->shift, k->relu);
+		else if (again)
+			rows_dx_again_f32(dy, x, dx, again, piece_rows(k, i), k->c, p->mean, p->a, p->b, p->d, p->m, p->shift, k->relu);
+		else if (k->bf16)
 			rows_dx_bf16(dy, x, y, dx, piece_rows(k, i), k->c, p->mean, p->a, p->b, p->d, p->m, p->shift, p->mask);
 		else
 			rows_dx_f32(dy, x, y, dx, piece_rows(k, i), k->c, p->mean, p->a, p->b, p->d, p->m, p->shift, p->mask);
@@ -323,11 +327,12 @@ static struct parts parts_dx(const struct bn *k, const struct gt_launch *a)
 	p.mask = k->mask;
 	p.res = k->mask == 2 ? k->y : NULL;
 	p.g = k->mask ? k->g : NULL;
-	for (int64_t i = 0; k->mask == 1 && i < k->c / k->fold; i++) {
+	bool forward = k->mask == 1 || k->again; /* the loops compute bn(x) */
+	for (int64_t i = 0; forward && i < k->c / k->fold; i++) {
 		p.m[i] = rstd[i] * (gamma ? gamma[i] : 1);
 		p.shift[i] = (beta ? beta[i] : 0) - mean[i] * p.m[i];
 	}
-	if (k->mask == 1) {
+	if (forward) {
 		copy_to_folds(k, p.m);
 		copy_to_folds(k, p.shift);
 	}
@@ -378,6 +383,7 @@ static enum gt_code bn_backward(struct gt_dev *dev, struct gt_kernel *head, cons
 	int64_t c = k->c / k->fold;
 	(void)err;
 	p.y = k->dx;
+	p.again = k->again;
 	if (!given)
 		local_sums(dev, &p);
 	double inv = 1.0 / (given ? given[2 * c] : (double)k->count);
@@ -423,7 +429,7 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	           {GT_OP_BATCHNORM_SUMS, bn_sums, "loops:batchnorm.sums"},
 	           {GT_OP_BATCHNORM_DX, bn_backward, "loops:batchnorm.dx"}};
 	bool backward = call->code == GT_OP_BATCHNORM_DX || call->code == GT_OP_BATCHNORM_SUMS;
-	bool forward = call->code == GT_OP_BATCHNORM;
+	bool forward = call->code == GT_OP_BATCHNORM, again = call->code == GT_OP_BATCHNORM_DX && gt_opcall_operand(call, "again");
 	const struct gt_tdesc *x = gt_opcall_operand(call, "x");
 	const struct gt_attr_norm *attr = call->attr;
 	struct bn *k;
@@ -431,6 +437,9 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	(void)dev;
 	if (attr->act > GT_ACT_RELU || (backward && gt_opcall_operand(call, "more")))
 		return gt_opcall_refuse(call, err, "a gelu and the sum of two gradients must be separate calls");
+	bool plain = !again || (gt_opcall_operand(call, "dx") && !gt_opcall_operand(call, "y") && !gt_opcall_operand(call, "sums"));
+	if (!plain || (again && gt_opcall_operand(call, "g")))
+		return gt_opcall_refuse(call, err, "the output must be computed again by batchnorm.y");
 	while (ops[i].code != call->code)
 		i++;
 	if (call->code == GT_OP_BATCHNORM_STATS && attr->empty) {
@@ -455,7 +464,7 @@ enum gt_code gt_cpu_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	k->add_beta = gt_opcall_adds(call, "dbeta");
 	k->relu = k->attr.act == GT_ACT_RELU;
 	if (backward && call->nin > 5 && !(call->code == GT_OP_BATCHNORM_DX && gt_opcall_operand(call, "sums")))
-		k->mask = gt_opcall_operand(call, "y") ? 2 : 1;
+		k->mask = gt_opcall_operand(call, "y") ? 2 : again && !k->relu ? 0 : 1;
 	k->loop.head.scratch =
 	    (size_t)k->c * 2 * sizeof(double) + (size_t)k->c * 6 * sizeof(float) + (size_t)(k->npieces * k->c) * 2 * sizeof(float);
 	if (forward && k->attr.train && k->count == 1) {

@@ -9,6 +9,9 @@
  * dx is the same with dy in place of x and the transposed, rotated weights. For dw, each step is replaced by its transpose. Compared with
  * direct convolution, results differ by about 1e-6 of their rms (f32 itself: 2e-7 to 5e-7). `winograd = false` in a config disables it.
  *
+ * If there are few tiles and many channels, most of the workspace would be u: 36 MiB for 512 x 512 channels. Then all of v is computed
+ * first, and u and m hold a block of output channels at a time. The results are the same, bit for bit.
+ *
  * The order of all sums depends on the shapes only, not on the number of threads. */
 #include "cpu/loops.h"
 #include <omp.h>
@@ -19,6 +22,7 @@ struct gt_wino {
 	int64_t n, in, out, h, w, p, q; /* images, channels, sizes of the input and of the output */
 	int64_t top, left;              /* padding */
 	int64_t rows, cols;             /* tiles of an image */
+	int64_t begin, width;           /* the block of output channels that m and u hold: begin … begin + width - 1 */
 	const float *x, *b, *dy;
 	float *y, *u;
 	bool relu;
@@ -97,8 +101,11 @@ struct wino {
 	const struct wino_isa *isa;
 	struct gt_wino g;
 	int64_t chunk;           /* tiles that a thread (for dw: all threads) transforms before it multiplies them; a multiple of isa->block */
-	size_t per_thread;       /* floats of v and m of a thread */
-	float *work;             /* v and m of all threads, behind u */
+	int64_t block;           /* output channels of a block */
+	size_t shared_v;         /* floats of v of all tiles, which all threads share; 0: a thread transforms its tiles chunk by chunk */
+	size_t per_thread;       /* floats of v (unless it is shared) and m of a thread */
+	float *v;                /* shared v, behind u */
+	float *work;             /* v and m of all threads, behind u and the shared v */
 	int64_t first, count;    /* for dw: tiles of the current chunk */
 	bool add_dw, add_db;
 };
@@ -115,10 +122,10 @@ static void transform_weight_blocks(const void *ctx, int64_t begin, int64_t end)
 	bool back = k->pass == DX;
 	for (int64_t unit = begin; unit < end; unit++) {
 		float t[9 * 256] __attribute__((aligned(64)));
-		int64_t o0 = unit / (g->in / 16) * 16, i0 = unit % (g->in / 16) * 16;
+		int64_t o0 = unit / (g->in / 16) * 16, i0 = unit % (g->in / 16) * 16, from = g->begin + o0;
 		for (int o = 0; o < 16; o++)
 			for (int i = 0; i < 16; i++) {
-				const float *w = (const float *)k->w + (back ? (i0 + i) * g->out + o0 + o : (o0 + o) * g->in + i0 + i) * 9;
+				const float *w = (const float *)k->w + (back ? (i0 + i) * g->out + from + o : (from + o) * g->in + i0 + i) * 9;
 				for (int j = 0; j < 9; j++)
 					t[j * 256 + i * 16 + o] = w[back ? 8 - j : j];
 			}
@@ -136,30 +143,55 @@ static void store_dw_blocks(const void *ctx, int64_t begin, int64_t end)
 		k->isa->transform_dw(g, t, i0, o0);
 		for (int o = 0; o < 16; o++)
 			for (int i = 0; i < 16; i++) {
-				float *dw = (float *)k->dw + ((o0 + o) * g->in + i0 + i) * 9;
+				float *dw = (float *)k->dw + ((g->begin + o0 + o) * g->in + i0 + i) * 9;
 				for (int j = 0; j < 9; j++)
 					dw[j] = t[j * 256 + i * 16 + o] + (k->add_dw ? dw[j] : 0);
 			}
 	}
 }
 
+/* Selects the block of output channels that begins at `begin`. Returns false if there is none. */
+static bool select_block(struct wino *k, int64_t begin)
+{
+	k->g.begin = begin;
+	k->g.width = k->g.out - begin < k->block ? k->g.out - begin : k->block;
+	return begin < k->g.out;
+}
+
 /* ---- forward and dx ----------------------------------------------------------------------------------------------------------------- */
+static int64_t round_up(int64_t n, int64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
 static void clear_rows(float *v, int64_t stride, int64_t ld, int64_t from, int64_t to)
 {
 	for (int f = 0; f < 36 && from < to; f++)
 		memset(v + f * stride + from * ld, 0, (size_t)((to - from) * ld) * sizeof *v);
 }
 
+/* Transforms tiles [begin, end) of the input to the shared v, whose rows are the tiles. */
+static void transform_tiles(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct wino *k = ctx;
+	const struct gt_wino *g = &k->g;
+	for (int64_t i = begin; i < end; i++)
+		k->isa->transform_input(g, i, k->v, i);
+	clear_rows(k->v, g->stride_in, g->ld_in, end, round_up(end, k->isa->block));
+}
+
 static void compute_tiles(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct wino *k = ctx;
 	const struct gt_wino *g = &k->g;
-	float *v = k->work + (size_t)omp_get_thread_num() * k->per_thread, *m = v + 36 * g->stride_in;
+	float *own = k->work + (size_t)omp_get_thread_num() * k->per_thread, *m = k->shared_v ? own : own + 36 * g->stride_in;
 	for (int64_t t = begin; t < end; t += k->chunk) {
-		int64_t n = end - t < k->chunk ? end - t : k->chunk, rows = (n + k->isa->block - 1) / k->isa->block * k->isa->block;
-		for (int64_t i = 0; i < n; i++)
-			k->isa->transform_input(g, t + i, v, i);
-		clear_rows(v, g->stride_in, g->ld_in, n, rows);
+		int64_t n = end - t < k->chunk ? end - t : k->chunk, rows = round_up(n, k->isa->block);
+		const float *v = k->shared_v ? k->v + t * g->ld_in : own;
+		for (int64_t i = 0; i < n && !k->shared_v; i++)
+			k->isa->transform_input(g, t + i, own, i);
+		if (!k->shared_v)
+			clear_rows(own, g->stride_in, g->ld_in, n, rows);
 		for (int f = 0; f < 36; f++)
 			k->isa->multiply(g, v + f * g->stride_in, g->u + f * g->stride_u, m + f * g->stride_out, rows);
 		for (int64_t i = 0; i < n; i++)
@@ -167,14 +199,31 @@ static void compute_tiles(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
+static void compute_product(struct gt_dev *dev, struct wino *k)
+{
+	struct gt_wino *g = &k->g;
+	int64_t tiles = g->n * g->rows * g->cols;
+	if (k->shared_v)
+		gt_cpu_for(dev, tiles, k->isa->block, k->isa->block, transform_tiles, k);
+	for (int64_t o = 0; select_block(k, o); o += k->block) {
+		gt_cpu_for(dev, g->in / 16 * (g->width / 16), 1, 1, transform_weight_blocks, k);
+		gt_cpu_for(dev, tiles, k->isa->block, k->isa->block, compute_tiles, k);
+	}
+}
+
 /* ---- dw ----------------------------------------------------------------------------------------------------------------------------- */
-static void transform_chunk(const void *ctx, int64_t begin, int64_t end)
+static void transform_x(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct wino *k = ctx;
-	for (int64_t i = begin; i < end; i++) {
-		k->isa->transform_input(&k->g, k->first + i, k->work, i);
-		k->isa->transform_dy(&k->g, k->first + i, k->work + 36 * k->g.stride_in, i);
-	}
+	for (int64_t i = begin; i < end; i++)
+		k->isa->transform_input(&k->g, k->first + i, k->v, i);
+}
+
+static void transform_dy(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct wino *k = ctx;
+	for (int64_t i = begin; i < end; i++)
+		k->isa->transform_dy(&k->g, k->first + i, k->work, i);
 }
 
 /* Unit i is a panel of columns of one of the 36 products. */
@@ -182,11 +231,11 @@ static void multiply_chunk(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct wino *k = ctx;
 	const struct gt_wino *g = &k->g;
-	int64_t panels = (g->out + k->isa->panel - 1) / k->isa->panel;
+	int64_t panels = (g->width + k->isa->panel - 1) / k->isa->panel;
 	for (int64_t unit = begin; unit < end; unit++) {
 		int64_t f = unit / panels;
-		k->isa->multiply_back(g, k->work + f * g->stride_in, k->work + 36 * g->stride_in + f * g->stride_out, g->u + f * g->stride_u,
-		                      k->count, unit % panels * k->isa->panel, k->first > 0);
+		k->isa->multiply_back(g, k->v + f * g->stride_in, k->work + f * g->stride_out, g->u + f * g->stride_u, k->count,
+		                      unit % panels * k->isa->panel, k->first > 0);
 	}
 }
 
@@ -211,16 +260,22 @@ static void sum_bias(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
+/* If there are several blocks of output channels, there is one chunk of tiles. */
 static void compute_dw(struct gt_dev *dev, struct wino *k)
 {
 	struct gt_wino *g = &k->g;
-	int64_t tiles = g->n * g->rows * g->cols, panels = (g->out + k->isa->panel - 1) / k->isa->panel;
-	for (k->first = 0; k->first < tiles; k->first += k->chunk) {
-		k->count = tiles - k->first < k->chunk ? tiles - k->first : k->chunk;
-		gt_cpu_for(dev, k->count, 4, 1, transform_chunk, k);
-		gt_cpu_for(dev, 36 * panels, 1, 1, multiply_chunk, k);
+	int64_t tiles = g->n * g->rows * g->cols;
+	for (int64_t o = 0; select_block(k, o); o += k->block) {
+		int64_t panels = (g->width + k->isa->panel - 1) / k->isa->panel;
+		for (k->first = 0; k->first < tiles; k->first += k->chunk) {
+			k->count = tiles - k->first < k->chunk ? tiles - k->first : k->chunk;
+			if (!o)
+				gt_cpu_for(dev, k->count, 4, 1, transform_x, k);
+			gt_cpu_for(dev, k->count, 4, 1, transform_dy, k);
+			gt_cpu_for(dev, 36 * panels, 1, 1, multiply_chunk, k);
+		}
+		gt_cpu_for(dev, g->in / 16 * (g->width / 16), 1, 1, store_dw_blocks, k);
 	}
-	gt_cpu_for(dev, g->in / 16 * (g->out / 16), 1, 1, store_dw_blocks, k);
 	if (k->db)
 		gt_cpu_for(dev, g->out, 16, 16, sum_bias, k);
 }
@@ -236,13 +291,12 @@ static enum gt_code launch_wino(struct gt_dev *dev, struct gt_kernel *head, cons
 	g->dy = k->dy;
 	g->b = k->pass == FORWARD ? k->b : NULL;
 	g->u = a->scratch;
-	k->work = g->u + 36 * g->stride_u;
-	if (k->pass == DW) {
+	k->v = g->u + 36 * g->stride_u;
+	k->work = k->v + k->shared_v;
+	if (k->pass == DW)
 		compute_dw(dev, k);
-		return GT_OK;
-	}
-	gt_cpu_for(dev, g->in / 16 * (g->out / 16), 1, 1, transform_weight_blocks, k);
-	gt_cpu_for(dev, g->n * g->rows * g->cols, k->isa->block, k->isa->block, compute_tiles, k);
+	else
+		compute_product(dev, k);
 	return GT_OK;
 }
 
@@ -261,21 +315,38 @@ static bool is_winograd_faster(const struct gt_attr_conv2d *a, const struct gt_t
 #define DW_FLOATS (2 << 20)      /* v and m of a chunk of all threads stay in the L3 cache */
 #define CHUNK_LEAST 96 /* with fewer tiles, reading the transformed weights would take longer than the products */
 
-/* For dw, the chunk decides the order of sums, so it must not depend on the number of threads. */
-static void choose_chunk(struct wino *k, int threads)
+#define BLOCK 64 /* output channels of a block of u */
+
+/* Divides v and m into chunks, and u into blocks of `block` output channels. Returns the floats of the workspace. For dw, the chunk decides
+ * the order of sums, so it must not depend on the number of threads. */
+static size_t choose_chunk(struct wino *k, int threads, int64_t block)
 {
 	struct gt_wino *g = &k->g;
 	bool dw = k->pass == DW;
-	int64_t block = k->isa->block, tiles = g->n * g->rows * g->cols, share = dw ? tiles : (tiles + threads - 1) / threads;
+	int64_t rows = k->isa->block, tiles = g->n * g->rows * g->cols, share = dw ? tiles : (tiles + threads - 1) / threads;
 	int64_t fit = (dw ? DW_FLOATS : CHUNK_FLOATS) / (36 * (g->in + g->out + 32)), least = dw ? 2 * CHUNK_LEAST : CHUNK_LEAST;
 	int64_t n = fit < least ? least : fit;
-	k->chunk = ((n < share ? n : share) + block - 1) / block * block;
+	bool shared = dw || block < g->out; /* of dw, all threads share a chunk of v */
+	k->block = block;
+	k->chunk = round_up(n < share ? n : share, rows);
 	g->ld_in = g->in + 16; /* no power of two, for which the caches have few sets */
-	g->ld_out = g->out + 16;
-	g->stride_in = k->chunk * g->ld_in + 16;
+	g->ld_out = block + 16;
+	g->stride_in = (shared && !dw ? round_up(tiles, rows) : k->chunk) * g->ld_in + 16;
 	g->stride_out = k->chunk * g->ld_out + 16;
-	g->stride_u = g->in * g->out + 16;
-	k->per_thread = (size_t)(36 * (g->stride_in + g->stride_out));
+	g->stride_u = g->in * block + 16;
+	k->shared_v = shared ? (size_t)(36 * g->stride_in) : 0;
+	k->per_thread = (size_t)(36 * (g->stride_out + (shared ? 0 : g->stride_in)));
+	return (size_t)(36 * g->stride_u) + k->shared_v + k->per_thread * (size_t)(dw ? 1 : threads);
+}
+
+/* Chooses blocks of output channels if they need less than half of the workspace. A block of dw needs all tiles in one chunk. Returns the
+ * floats of the workspace. */
+static size_t choose_blocks(struct wino *k, int threads)
+{
+	size_t whole = choose_chunk(k, threads, k->g.out);
+	bool possible = k->g.out > BLOCK && (k->pass != DW || k->chunk >= k->g.n * k->g.rows * k->g.cols);
+	size_t blocks = possible ? choose_chunk(k, threads, BLOCK) : whole;
+	return blocks < whole / 2 ? blocks : choose_chunk(k, threads, k->g.out);
 }
 
 enum gt_code gt_cpu_winograd_conv(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -300,8 +371,7 @@ enum gt_code gt_cpu_winograd_conv(struct gt_dev *dev, const struct gt_opcall *ca
 	                        .q = to->dim[3], .top = pass == DX ? 2 - a->padding[0] : a->padding[0],
 	                        .left = pass == DX ? 2 - a->padding[1] : a->padding[1], .rows = (to->dim[2] + 3) / 4,
 	                        .cols = (to->dim[3] + 3) / 4, .relu = pass == FORWARD && a->act == GT_ACT_RELU};
-	choose_chunk(k, gt_cpu_threads(dev));
-	k->loop.head.scratch = ((size_t)(36 * k->g.stride_u) + k->per_thread * (size_t)(pass == DW ? 1 : gt_cpu_threads(dev))) * sizeof(float);
+	k->loop.head.scratch = choose_blocks(k, gt_cpu_threads(dev)) * sizeof(float);
 	if (w->any) {
 		w->layout = gt_tdesc_make(GT_F32, 4, w->dim, false).layout;
 		w->any = false;

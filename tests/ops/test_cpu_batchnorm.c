@@ -110,6 +110,48 @@ TEST(batchnorm)
 	batchnorm_case(DIMS(16, 64, 16, 16), GT_F32, true, true, true, 100);
 }
 
+/* The output `again` of batchnorm.dx is what batchnorm.y computes, bit for bit, and the other outputs are those without it. */
+static void compute_again(int rank, const int64_t *dim, enum gt_dtype t, bool affine, int act)
+{
+	struct gt_attr_norm attr = {.eps = 1e-5, .momentum = 0.1, .affine = affine, .track = true, .train = true, .act = act};
+	struct tens *x = tens_new(t, rank, dim), *dy = tens_new(t, rank, dim), *y = tens_new(t, rank, dim), *again = tens_new(t, rank, dim);
+	struct tens *dx[2] = {tens_new(t, rank, dim), tens_new(t, rank, dim)}, *v[8];
+	for (int i = 0; i < 8; i++) {
+		v[i] = tens_new(GT_F32, DIMS(dim[1]));
+		tens_random(v[i], (uint32_t)(7 + i), 0.5, 1.5);
+	}
+	struct tens *gamma = affine ? v[0] : NULL, *beta = affine ? v[1] : NULL;
+	tens_random(x, 1, -1, 3);
+	tens_random(dy, 2, -1, 1);
+	struct op_case k = {.code = GT_OP_BATCHNORM_Y, .attr = &attr, .in = {x, gamma, beta, v[2], v[3]}, .nin = 5, .out = {y}, .nout = 1};
+	bool ran = op_run(&k);
+	for (int i = 0; i < 2; i++) {
+		k = (struct op_case){.code = GT_OP_BATCHNORM_DX, .attr = &attr, .in = {dy, x, gamma, v[2], v[3], beta}, .nin = act || i ? 6 : 5,
+		                     .out = {dx[i], v[4 + 2 * i], v[5 + 2 * i], NULL, again}, .nout = i ? 5 : 3};
+		ran = ran && op_run(&k);
+	}
+	int wrong = 0;
+	for (int64_t i = 0; ran && i < gt_tdesc_count(&x->d); i++)
+		wrong += again->v[i] != y->v[i] || dx[0]->v[i] != dx[1]->v[i];
+	for (int64_t i = 0; ran && i < dim[1]; i++)
+		wrong += v[4]->v[i] != v[6]->v[i] || v[5]->v[i] != v[7]->v[i];
+	CHECK_MSG(ran && !wrong, "%d values differ", wrong);
+	tens_free(x), tens_free(dy), tens_free(y), tens_free(again), tens_free(dx[0]), tens_free(dx[1]);
+	for (int i = 0; i < 8; i++)
+		tens_free(v[i]);
+}
+
+TEST(output_again)
+{
+	for (int i = 0; i < 8; i++) {
+		enum gt_dtype t = i & 1 ? GT_BF16 : GT_F32;
+		int act = i & 2 ? GT_ACT_RELU : GT_ACT_NONE;
+		compute_again(DIMS(16, 64, 8, 8), t, i & 4, act);
+		compute_again(DIMS(5, 3, 7, 9), t, i & 4, act);
+		compute_again(DIMS(32, 513), t, i & 4, act);
+	}
+}
+
 TEST(batchnorm_refuses_one_value)
 {
 	struct gt_attr_norm attr = {.eps = 1e-5, .momentum = 0.1, .train = true, .track = true};

@@ -80,7 +80,7 @@ static gt_vid source(const struct gt_graph *g, gt_vid v)
 static void check_memory(const struct gt_plan *p)
 {
 	const struct gt_graph *g = p->graph;
-	size_t cells = p->act_bytes / 256 + 1;
+	size_t cells = p->act.bytes / 256 + 1;
 	int *owner = malloc(cells * sizeof *owner);
 	for (size_t i = 0; i < cells; i++)
 		owner[i] = -1;
@@ -93,7 +93,7 @@ static void check_memory(const struct gt_plan *p)
 					continue;
 				v = source(g, v);
 				size_t at = p->slot[p->slot[v].root].offset / 256, end = at + (gt_tdesc_bytes(&g->values[v].desc) + 255) / 256;
-				CHECK_MSG(end * 256 <= p->act_bytes + 255, "%s lies outside", g->values[v].name);
+				CHECK_MSG(end * 256 <= p->act.bytes + 255, "%s lies outside", g->values[v].name);
 				for (size_t i = at; i < end; i++) {
 					if (pass)
 						owner[i] = v;
@@ -112,6 +112,33 @@ static void check_memory(const struct gt_plan *p)
 	free(owner);
 }
 
+/* The lower bound of the memory of activations, from the operands of the calls: a block is in use from the first call that names one of its
+ * values to the last one, and the model's output until the end. */
+static size_t live_bytes(const struct gt_plan *p)
+{
+	const struct gt_graph *g = p->graph;
+	size_t most = 0;
+	for (int at = 0; at < p->ncalls; at++) {
+		size_t sum = p->call[at].scratch;
+		for (gt_vid r = 0; r < g->nvalues; r++) {
+			bool before = false, after = g->output >= 0 && p->slot[g->output].root == r;
+			for (int c = 0; c < p->ncalls; c++) {
+				const struct gt_node *n = &g->nodes[p->call[c].node];
+				for (int k = 0; k < n->nin + n->nout; k++) {
+					gt_vid v = k < n->nin ? n->in[k] : n->out[k - n->nin];
+					if (v >= 0 && p->slot[v].root == r && g->values[r].kind == GT_V_ACT) {
+						before |= c <= at;
+						after |= c >= at;
+					}
+				}
+			}
+			sum += before && after ? gt_tdesc_bytes(&g->values[r].desc) : 0;
+		}
+		most = sum > most ? sum : most;
+	}
+	return most;
+}
+
 TEST(live_tensors_share_no_memory)
 {
 	for (int train = 0; train < 2; train++)
@@ -122,6 +149,9 @@ TEST(live_tensors_share_no_memory)
 			residual_net(&t);
 			if (s && lower(&t, s, batch, train, false, &p)) {
 				check_memory(p);
+				CHECK_MSG(p->act.live == live_bytes(p), "%zu live bytes, expected %zu", p->act.live, live_bytes(p));
+				/* at most 255 bytes of alignment for each of the 30 values that are live at once */
+				CHECK_MSG((double)p->act.bytes <= 1.03 * (double)p->act.live + 30 * 255, "%zu bytes of %zu", p->act.bytes, p->act.live);
 				gt_plan_close(p);
 			}
 			if (s)
@@ -140,7 +170,7 @@ TEST(evaluation_reuses_memory)
 	for (int i = 0; i < 20; i++)
 		net_add(&t, gt_arena_printf(t.a, "fc%d", i), "linear", "out=64", NULL);
 	if (s && lower(&t, s, 32, false, false, &p)) {
-		CHECK_MSG(p->act_bytes <= 2 * 32 * 64 * 4, "%zu bytes", p->act_bytes);
+		CHECK_MSG(p->act.bytes <= 2 * 32 * 64 * 4, "%zu bytes", p->act.bytes);
 		gt_plan_close(p);
 	}
 	if (s)
@@ -158,7 +188,7 @@ TEST(elementwise_chain_runs_in_place)
 	for (int i = 0; i < 5; i++)
 		net_add(&t, gt_arena_printf(t.a, "act%d", i), i % 2 ? "tanh" : "relu", NULL, NULL);
 	if (s && lower(&t, s, 32, false, false, &p)) {
-		CHECK_MSG(p->act_bytes == 32 * 64 * 4, "%zu bytes", p->act_bytes);
+		CHECK_MSG(p->act.bytes == 32 * 64 * 4, "%zu bytes", p->act.bytes);
 		gt_plan_close(p);
 	}
 	if (s)

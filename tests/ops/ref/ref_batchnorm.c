@@ -136,7 +136,7 @@ enum gt_code gt_ref_batchnorm(struct gt_dev *dev, const struct gt_opcall *call, 
 	bool batch = attr->train || !attr->track;
 	bool more = back && has_operand(call->in, call->nin, call->code == GT_OP_BATCHNORM_DX ? 8 : 7);
 	if ((attr->act != GT_ACT_NONE && !stats) || (again && has_operand(call->in, call->nin, 5)) ||
-	    (forward && has_operand(call->in, call->nin, 6)) || more)
+	    (forward && has_operand(call->in, call->nin, 6)) || more || (back && has_operand(call->out, call->nout, 4)))
 		return gt_opcall_refuse(call, err, "f64 graphs are not fused");
 	if (forward && !batch && !running)
 		return gt_opcall_refuse(call, err, "evaluation needs the running statistics");

@@ -1,16 +1,19 @@
 #!/bin/sh
 # Installs the Debian packages that are missing. deps.sh run: to build and train; deps.sh quick: what make check-quick uses as well; deps.sh
-# test: what all tests use; deps.sh deb: to build the Debian packages. Where it may not install packages it says in one line what to run,
-# and ends with 77; on other systems with 69.
+# arm64: what make check-arm64 uses; deps.sh test: what all tests use; deps.sh deb: to build the Debian packages. Where it may not install
+# packages it says in one line what to run, and ends with 77; on other systems with 69. deps.sh libraries prints the libraries' packages.
 set -eu
-pkgs="gcc libc6-dev make libconfig-dev libxxhash-dev libdeflate-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libwebp-dev
-libutf8proc-dev libdnnl-dev libarchive-dev libcairo2-dev libcurl4-openssl-dev libssl-dev dataset-fashion-mnist"
+libraries="libc6-dev libconfig-dev libxxhash-dev libdeflate-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libwebp-dev libutf8proc-dev
+libdnnl-dev libarchive-dev libcairo2-dev libcurl4-openssl-dev libssl-dev"
+pkgs="gcc make $libraries dataset-fashion-mnist"
 if [ -x /usr/local/cuda/bin/nvcc ]; then
 	pkgs="$pkgs g++" # nvcc's host compiler
 fi
 case ${1:-run} in
+libraries) echo "$libraries"; exit ;;
 deb) pkgs="$pkgs build-essential libgloo-dev git debhelper" ;;
 quick) pkgs="$pkgs git python3" ;;
+arm64) pkgs="$pkgs git python3 gcc-aarch64-linux-gnu qemu-user" ;;
 test) pkgs="$pkgs g++ libgloo-dev git python3 mandoc strace procps shellcheck openmpi-bin mpich xz-utils" ;;
 esac
 missing=

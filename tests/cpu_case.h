@@ -18,7 +18,7 @@ void cpu_reference(void);
 const struct gt_backend *cpu_backend(void);
 struct gt_dev *cpu_device(void);
 void cpu_winograd(bool on); /* from here on; on at first */
-bool cpu_has_winograd(void); /* oneDNN 2 with AVX-512; otherwise false after a test_skip */
+bool cpu_has_winograd(void); /* AVX2 or NEON; otherwise false after a test_skip */
 
 /* Values 0. Rank 4 is NHWC. weights: layout any, chosen by the first call that sees it. */
 struct tens *tens_new(enum gt_dtype t, int rank, const int64_t *dim);

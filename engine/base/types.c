@@ -2,6 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && sizeof(void *) == 8,
+               "gtrain needs a 64-bit little-endian processor, because its files hold numbers as such a processor stores them");
+
 static const struct {
 	size_t size;
 	const char *name, *st;

@@ -105,8 +105,8 @@ const struct gt_row gt_rows[] = {
              "products in tf32 (11 bits), the rest in fp32; bf16: 8 bits with the range of fp32, like torch.autocast(dtype = bfloat16); "
              "fp16: 11 bits with a small range, like torch.amp with a GradScaler (train.loss_scale)"},
     {"winograd", GT_T_BOOL, AT(winograd), "true",
-     .help = "allow Winograd's algorithm for 3x3 convolutions in f32 on CPUs with AVX2 or AVX-512, where the algorithm is faster than "
-             "the direct sum; the rounding error is about 1e-6 of the result"},
+     .help = "allow Winograd's algorithm for 3x3 convolutions in f32 on CPUs with AVX2, AVX-512 or NEON, where the algorithm is faster "
+             "than the direct sum; the rounding error is about 1e-6 of the result"},
     {"autotune", GT_T_BOOL, AT(autotune), "true",
      .help = "on a GPU, choose convolution kernels by timing the best candidates at the first start, and keep the choice in the user's "
              "cache; applies only if reproducible = \"none\""},

@@ -2,6 +2,7 @@
  * is a header and its data. It streams through the ring, so it may be larger than the ring. */
 #include "base/clock.h"
 #include "cpu/comm_shm.h"
+#include "cpu/cpu_pause.h"
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -209,7 +210,7 @@ static enum gt_code exchange_messages(struct shm_comm *c, const struct gt_p2p *l
 			GT_TRY(give_up(c, t, n, gone, false, err));
 		if (turns < c->root->spin) {
 			turns++;
-			gt_shm_pause();
+			gt_cpu_pause();
 			continue;
 		}
 		if (turns < c->root->spin + YIELDS) {

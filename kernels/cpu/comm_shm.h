@@ -131,14 +131,6 @@ int gt_shm_culprit(const struct shm_root *r, int member);
 void gt_shm_ring(struct shm_comm *c, int rank);                             /* wakes a rank after one of its message rings has changed */
 /* Sleeps until this rank's bell differs from `bell`, but only for a short time. */
 void gt_shm_wait_briefly(struct shm_comm *c, uint32_t bell);
-static inline void gt_shm_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
 
 /* comm_coll.c */
 enum gt_code gt_shm_coll(struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err);

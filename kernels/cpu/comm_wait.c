@@ -6,6 +6,7 @@
  * adapts: after a sleep, the next spin is shorter, so that ranks that share cores do not waste time. */
 #include "base/clock.h"
 #include "cpu/comm_shm.h"
+#include "cpu/cpu_pause.h"
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
@@ -184,7 +185,7 @@ enum gt_code gt_shm_wait_all(struct shm_comm *c, gt_shm_doing *doing, const void
 	for (int r = 0; r < c->pub.world; r++) {
 		const struct shm_slot *s = &c->slot[r];
 		while (!has_reached(s, c->phase) && turns < c->spin) {
-			gt_shm_pause();
+			gt_cpu_pause();
 			turns++;
 		}
 		while (!has_reached(s, c->phase) && yields < YIELDS) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 struct gt_dnnl {
 	dnnl_engine_t engine;
@@ -50,6 +51,13 @@ enum gt_code gt_dnnl_open(struct gt_dnnl **out, struct gt_err *err)
 	return GT_OK;
 }
 
+#if defined(__aarch64__)
+/* oneDNN's functions give the instruction sets of arm64 values that its headers do not name and that are those of other sets on x86-64. */
+const char *gt_dnnl_isa(void)
+{
+	return getauxval(AT_HWCAP) & HWCAP_SVE ? "sve" : "neon";
+}
+#else
 /* Returns the name of this processor's largest instruction set that both major versions of oneDNN have. oneDNN's value of a set includes
  * the bits of its subsets. */
 const char *gt_dnnl_isa(void)
@@ -73,6 +81,7 @@ const char *gt_dnnl_isa(void)
 			return sets[i].name;
 	return "generic";
 }
+#endif
 
 void gt_dnnl_version(char *buf, size_t size)
 {

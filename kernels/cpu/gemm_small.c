@@ -2,9 +2,7 @@
 #include "clones.h"
 #include <string.h>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-
+#if defined(__x86_64__) || defined(__aarch64__)
 #define KC 128   /* number of columns of `in` that are processed at a time, so that NB tiles of w by KC columns stay in the L1 cache */
 #define KD 512   /* number of columns of `out` that dx processes at a time */
 #define DW_M GT_GEMM_APPLY_M /* number of rows of dy that dw processes at a time */
@@ -43,12 +41,16 @@ static int64_t panel_size(int64_t m, int64_t out)
 	return (m < DW_M ? m : DW_M) * ((out + 31) / 32 * 32);
 }
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+
 #pragma GCC push_options
 #pragma GCC target("avx512f")
 #include "cpu/vector_avx512.inc"
 #define MR 8
 #define NB 2
 #define WR 8
+#define NV 2
 #define TRANSPOSE(a, b) transpose_avx512(a, b)
 
 static inline __attribute__((always_inline)) void transpose_4x4(const V *r, V *t)
@@ -92,6 +94,7 @@ static inline __attribute__((always_inline)) void transpose_avx512(const float *
 #define MR 6
 #define NB 1
 #define WR 4
+#define NV 2
 #define TRANSPOSE(a, b) transpose_avx2(a, b)
 
 static inline __attribute__((always_inline)) void transpose_avx2(const float *from, float *to)
@@ -122,20 +125,58 @@ static inline __attribute__((always_inline)) void transpose_avx2(const float *fr
 
 static const struct gt_gemm_isa avx512 = {"avx512", compute_fwd_avx512, compute_dx_avx512, compute_dw_avx512},
                                 avx2 = {"avx2", compute_fwd_avx2, compute_dx_avx2, compute_dw_avx2};
+#else
+#include <arm_neon.h>
+
+#include "cpu/vector_neon.inc"
+#define MR 6
+#define NB 1
+#define WR 4
+#define NV 4
+#define TRANSPOSE(a, b) transpose_neon(a, b)
+#define PAIR(part, a, b) vreinterpretq_f32_f64(part(vreinterpretq_f64_f32(a), vreinterpretq_f64_f32(b)))
+
+static inline __attribute__((always_inline)) void transpose_neon(const float *from, float *to)
+{
+	for (int q = 0; q < 16; q++) { /* the sixteen blocks of 4 x 4 */
+		const float *f = from + q / 4 * 64 + q % 4 * 4;
+		float *o = to + q % 4 * 64 + q / 4 * 4;
+		V a = LOAD(f), b = LOAD(f + 16), c = LOAD(f + 32), d = LOAD(f + 48);
+		V ab = vtrn1q_f32(a, b), AB = vtrn2q_f32(a, b), cd = vtrn1q_f32(c, d), CD = vtrn2q_f32(c, d);
+		STORE(o, PAIR(vtrn1q_f64, ab, cd));
+		STORE(o + 16, PAIR(vtrn1q_f64, AB, CD));
+		STORE(o + 32, PAIR(vtrn2q_f64, ab, cd));
+		STORE(o + 48, PAIR(vtrn2q_f64, AB, CD));
+	}
+}
+
+#include "cpu/gemm_tile.inc"
+#undef PAIR
+
+static const struct gt_gemm_isa neon = {"neon", compute_fwd_neon, compute_dx_neon, compute_dw_neon};
+#endif
 
 const struct gt_gemm_isa *gt_gemm_isa_named(const char *name)
 {
+#if defined(__x86_64__)
 	if (!strcmp(name, "avx512"))
 		return GT_CPU_AVX512 ? &avx512 : NULL;
 	if (!strcmp(name, "avx2"))
 		return GT_CPU_AVX2 ? &avx2 : NULL;
+#else
+	if (!strcmp(name, "neon"))
+		return &neon;
+#endif
 	return NULL;
 }
 
 const struct gt_gemm_isa *gt_gemm_isa(void)
 {
-	const struct gt_gemm_isa *isa = gt_gemm_isa_named("avx512");
-	return isa ? isa : gt_gemm_isa_named("avx2");
+	static const char *const names[] = {"avx512", "avx2", "neon"};
+	const struct gt_gemm_isa *isa = NULL;
+	for (size_t i = 0; i < sizeof names / sizeof *names && !isa; i++)
+		isa = gt_gemm_isa_named(names[i]);
+	return isa;
 }
 
 size_t gt_gemm_scratch_dw(int64_t m, int64_t out, int threads)

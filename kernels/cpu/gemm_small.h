@@ -41,9 +41,9 @@ struct gt_gemm_isa {
 	void (*dw)(const struct gt_gemm *g, int thread, int threads);
 };
 
-/* Returns the fastest implementation for this processor, or NULL if the processor has neither AVX-512 nor AVX2 with FMA. */
+/* Returns the fastest implementation for this processor, or NULL if it has none of AVX-512, AVX2 with FMA, and NEON (arm64). */
 const struct gt_gemm_isa *gt_gemm_isa(void);
-/* Returns an implementation by name ("avx512", "avx2"), for tests, or NULL if the processor does not support it. */
+/* Returns an implementation by name ("avx512", "avx2", "neon"), for tests, or NULL if the processor does not support it. */
 const struct gt_gemm_isa *gt_gemm_isa_named(const char *name);
 
 size_t gt_gemm_scratch_dw(int64_t m, int64_t out, int threads); /* bytes of workspace of dw; fwd and dx need none */

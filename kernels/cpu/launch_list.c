@@ -7,6 +7,7 @@
  * thread for which it waits may not be running. If that happens often, one thread processes the list alone (team_choice.h). */
 #include "cpu/cpu.h"
 #include "base/clock.h"
+#include "cpu/cpu_pause.h"
 #include "cpu/team_choice.h"
 #include <linux/futex.h>
 #include <omp.h>
@@ -26,13 +27,6 @@ struct meeting {
 	bool failed; /* true: a kernel has failed; only the first thread sets this */
 };
 
-static inline void pause_cpu(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#endif
-}
-
 /* A barrier: returns when all threads have called it. Returns false if a kernel of the first thread had failed by then. */
 static bool wait_barrier(struct meeting *m, int threads)
 {
@@ -48,7 +42,7 @@ static bool wait_barrier(struct meeting *m, int threads)
 	for (int i = 0; i < SPINS; i++) {
 		if (atomic_load_explicit(&m->round, memory_order_acquire) != round)
 			return m->go[round & 1];
-		pause_cpu();
+		gt_cpu_pause();
 	}
 	atomic_fetch_add(&m->asleep, 1);
 	while (atomic_load(&m->round) == round)

@@ -40,7 +40,7 @@ struct gt_rnn_isa {
 };
 
 const struct gt_rnn_isa *gt_rnn_isa(void);                      /* the fastest implementation for this processor */
-const struct gt_rnn_isa *gt_rnn_isa_named(const char *name);    /* "avx512", "avx2", "plain", for tests; NULL: not on this processor */
+const struct gt_rnn_isa *gt_rnn_isa_named(const char *name);    /* "avx512", "avx2", "neon", "plain"; NULL: not on this processor */
 
 #define GT_RNN_PANEL 64 /* units of the widest panel */
 

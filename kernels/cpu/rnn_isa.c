@@ -53,6 +53,19 @@ static int32_t sample_of(const struct gt_rnn *r, int64_t group, int64_t i, int32
 #define MR 3
 #include "cpu/rnn_step.inc"
 #pragma GCC pop_options
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+
+#define V float32x4_t
+#define VW 4
+#define LOAD(p) vld1q_f32(p)
+#define STORE(p, v) vst1q_f32(p, v)
+#define BCAST(x) vdupq_n_f32(x)
+#define FMA(a, b, c) vfmaq_f32(c, a, b)
+#define ZERO() vdupq_n_f32(0)
+#define N(name) name##_neon
+#define MR 6
+#include "cpu/rnn_step.inc"
 #endif
 
 /* Any processor: vectors of four, which the compiler maps to available instructions. */
@@ -75,6 +88,8 @@ typedef float vec4 __attribute__((vector_size(16)));
 static const struct gt_rnn_isa plain = ISA(plain, 4);
 #if defined(__x86_64__)
 static const struct gt_rnn_isa avx512 = ISA(avx512, 16), avx2 = ISA(avx2, 8);
+#elif defined(__aarch64__)
+static const struct gt_rnn_isa neon = ISA(neon, 4);
 #endif
 
 const struct gt_rnn_isa *gt_rnn_isa_named(const char *name)
@@ -84,13 +99,16 @@ const struct gt_rnn_isa *gt_rnn_isa_named(const char *name)
 		return GT_CPU_AVX512 ? &avx512 : NULL;
 	if (!strcmp(name, "avx2"))
 		return GT_CPU_AVX2 ? &avx2 : NULL;
+#elif defined(__aarch64__)
+	if (!strcmp(name, "neon"))
+		return &neon;
 #endif
 	return strcmp(name, "plain") ? NULL : &plain;
 }
 
 const struct gt_rnn_isa *gt_rnn_isa(void)
 {
-	static const char *const names[] = {"avx512", "avx2", "plain"};
+	static const char *const names[] = {"avx512", "avx2", "neon", "plain"};
 	const struct gt_rnn_isa *isa = NULL;
 	for (int i = 0; !isa; i++)
 		isa = gt_rnn_isa_named(names[i]);

@@ -25,7 +25,7 @@ for o in "${plain[@]}" "sgd -s train.optimizer.momentum=0.9 -s train.optimizer.n
 	done
 	name=fused_update_$(echo "$o" | tr -c 'a-z_\n' '_' | sed 's/_s_train_optimizer//g; s/__*/_/g')
 	if [ $fused = 0 ]; then
-		echo "skip $name: this processor has neither AVX2 nor AVX-512, so no update is fused"
+		echo "skip $name: this processor has none of AVX2, AVX-512 and NEON, so no update is fused"
 	elif cmp -s "$tmp/$i-0.0/latest/model.safetensors" "$tmp/$i-1e30/latest/model.safetensors" &&
 		[ "$(grep -o '"step":[0-9]*,"epoch":[0-9]*,"loss":[^,]*' "$tmp/$i-0.0/metrics.jsonl")" = \
 		"$(grep -o '"step":[0-9]*,"epoch":[0-9]*,"loss":[^,]*' "$tmp/$i-1e30/metrics.jsonl")" ]; then

@@ -7,6 +7,10 @@ if ! command -v qemu-x86_64 >/dev/null; then
 	skip old_processors 'qemu-x86_64 (package qemu-user) is not installed'
 	exit
 fi
+if [ "$(od -An -tx1 -j18 -N1 "$gtrain")" != ' 3e' ]; then # the machine in the ELF header
+	skip old_processors 'the program is not built for x86-64'
+	exit
+fi
 if grep -q __asan_init "$gtrain"; then
 	skip old_processors 'AddressSanitizer does not run under qemu'
 	exit

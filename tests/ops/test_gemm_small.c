@@ -131,6 +131,11 @@ TEST(avx2)
 	all("avx2");
 }
 
+TEST(neon)
+{
+	all("neon");
+}
+
 TEST(threads_do_not_matter)
 {
 	const struct gt_gemm_isa *isa = gt_gemm_isa();

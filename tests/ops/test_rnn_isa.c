@@ -105,6 +105,11 @@ TEST(avx2)
 	all("avx2");
 }
 
+TEST(neon)
+{
+	all("neon");
+}
+
 TEST(any_processor)
 {
 	all("plain");

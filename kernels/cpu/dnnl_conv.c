@@ -29,7 +29,7 @@ struct job {
 
 /* oneDNN 2.6 offers its batch-reduce kernels (brgconv) before its older jit ones. Measured on AVX-512 in NHWC, the older kernels are up to
  * twice as fast for few input channels, images of a few pixels (brgconv reads all weights once per image) and strided 1x1, and 3 to 10 %
- * faster for most bf16 calls; for all other calls brgconv is faster by as much. tests/bench/bench_cpu.c has the shapes. oneDNN 3 names and
+ * faster for most bf16 calls; for all other calls brgconv is faster by as much. tests/bench/ops.txt has the shapes. oneDNN 3 names and
  * orders its kernels differently, so its first offer is used. */
 static bool prefers_jit(const struct job *j)
 {

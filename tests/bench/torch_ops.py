@@ -89,6 +89,8 @@ def layer_case(shapes, kind, keys, dtype):
             for name, p in m.named_parameters(recurse=False):
                 p.data = p.data.to(dtype)
     xs = make_inputs(shapes, dtype)
+    if "data" in keys:
+        xs[0].requires_grad_(False)
     act = F.relu if keys.get("act") == "relu" else lambda y: y
     needs = [t for t in itertools.chain(xs, module.parameters()) if t.requires_grad]
     with torch.no_grad():

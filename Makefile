@@ -385,6 +385,13 @@ format:
 bench: all
 	@tests/bench/bench.sh $(BUILD)
 
+## bench-ops: operations beside PyTorch's, in pairs (TORCH_PYTHON); ISA=avx2: both limited to AVX2; ARGS='--below 1 conv': some rows
+.PHONY: bench-ops
+bench-ops: all $(BUILD)/tests/bench/bench_cpu
+	@if [ "$(ISA)" = avx2 ] && [ $(BUILD) != $(ISA_BUILD) ]; then \
+		$(MAKE) --no-print-directory BUILD=$(ISA_BUILD) CUDA= GLOO= CFLAGS='$(CFLAGS) -march=x86-64-v3 -DGT_NO_CLONES' $@; \
+	else python3 tests/bench/bench_ops.py --build $(BUILD) $(addprefix --isa ,$(ISA)) $(ARGS); fi
+
 ## bench-pipe: the idle share of a pipeline on two cores beside what its schedules say; appends to tests/bench/RESULTS.md
 .PHONY: bench-pipe
 bench-pipe: all

@@ -11,11 +11,11 @@
  * compiler from fusing multiplications and additions. Where PyTorch's kernels fuse a multiply-add, the body calls F(gt_fma) explicitly. A
  * result therefore does not depend on the instruction set of the function clone that runs.
  *
- * exp, tanh, erf and log1p in f32 are polynomials, because a call of the C library would prevent vectorisation. The coefficients of log1p
- * come from its series; all other coefficients are minimax fits by Lawson's iteration in 40-digit arithmetic, where each coefficient is
- * rounded to f32 before the next coefficients are fitted. Ranges, the splitting of ln 2 and the handling of subnormals follow Muller,
- * "Elementary Functions", 3rd ed., chapters 3 and 11. The error is at most 2 ulp, also for NaN, infinities and subnormal results;
- * tests/ops/test_ew.c has the measured errors. f64 calls the C library and serves as the reference in tests. */
+ * exp, tanh, erf, log and log1p in f32 are polynomials, because a call of the C library would prevent vectorisation. The coefficients of
+ * log and log1p come from their series; all other coefficients are minimax fits by Lawson's iteration in 40-digit arithmetic, where each
+ * coefficient is rounded to f32 before the next coefficients are fitted. Ranges, the splitting of ln 2 and the handling of subnormals
+ * follow Muller, "Elementary Functions", 3rd ed., chapters 3 and 11. The error is at most 2 ulp, also for NaN, infinities and subnormal
+ * results; tests/ops/test_ew.c has the measured errors. f64 calls the C library and serves as the reference in tests. */
 #ifndef GT_KERNELS_EW_H
 #define GT_KERNELS_EW_H
 
@@ -80,7 +80,7 @@ GT_EW uint16_t gt_f16_from_f32(float x)
 	return (uint16_t)(sign | h);
 }
 
-/* ---- exp, tanh, erf -------------------------------------------------------------------------------------------------------- */
+/* ---- exp, tanh, erf, log -------------------------------------------------------------------------------------------------------- */
 GT_EW float gt_fma_f32(float a, float b, float c)
 {
 	return fmaf(a, b, c);
@@ -131,6 +131,24 @@ GT_EW float gt_exp_f32(float x)
 	half = k >> 1;
 	float s1 = gt_f32_from_bits((uint32_t)(half + 127) << 23), s2 = gt_f32_from_bits((uint32_t)(k - half + 127) << 23);
 	return p * s1 * s2;
+#endif
+}
+
+/* exp(x) for -86 <= x <= 0, with the same bits as gt_exp_f32: the result is normal, so that one factor 2^n is enough. */
+GT_EW float gt_exp_near_f32(float x)
+{
+	int32_t k;
+	float p = gt_exp_reduced_f32(x, &k) + 1.0f;
+	return p * gt_f32_from_bits((uint32_t)(k + 127) << 23);
+}
+
+/* exp(x) for x <= 0, where what is below exp(-86) becomes 0. */
+GT_EW float gt_exp_minus_f32(float x)
+{
+#ifdef __CUDA_ARCH__
+	return expf(x);
+#else
+	return x < -86.0f ? 0.0f : gt_exp_near_f32(x < -86.0f ? -86.0f : x);
 #endif
 }
 
@@ -186,14 +204,55 @@ GT_EW float gt_erf_f32(float x)
 	g = fmaf(g, b, 0x1.462f06p-1f);
 	g = fmaf(g, b, 0x1.20b36ap+0f);
 	g = fmaf(g, b, 0x1.7afddep-13f);
-	float large = 1.0f - gt_exp_f32(-g);
+	float large = 1.0f - gt_exp_near_f32(-g);
 	return copysignf(a < 0.92f ? small : large, x);
 #endif
 }
 
+/* Returns the cumulative normal distribution of x, and sets *e = exp(-x * x / 2). The part beyond |x| is e times a polynomial in
+ * t = 1 / (1 + 0.3 |x|), whose error is below 1.3e-7 of it. Unlike (1 + erf(x / sqrt(2))) / 2, it needs one exponential only, and keeps
+ * its digits where x is far below 0. */
+GT_EW float gt_normal_cdf_f32(float x, float *e)
+{
+#ifdef __CUDA_ARCH__
+	*e = expf(x * x * -0.5f);
+	return 0.5f * (1.0f + erff(x * 0.70710678118654752440f));
+#else
+	float t = 1.0f / fmaf(fabsf(x), 0x1.333334p-2f, 1.0f);
+	*e = gt_exp_minus_f32(x * x * -0.5f);
+	float q = 0x1.27327cp-5f;
+	q = fmaf(q, t, -0x1.450828p-3f);
+	q = fmaf(q, t, 0x1.abef3ap-3f);
+	q = fmaf(q, t, -0x1.cb70b0p-5f);
+	q = fmaf(q, t, 0x1.09e7e2p-3f);
+	q = fmaf(q, t, 0x1.97a7b0p-4f);
+	q = fmaf(q, t, 0x1.eedd56p-4f);
+	q = fmaf(q, t, 0x1.e9fc1cp-4f);
+	float beyond = *e * (q * t);
+	return x > 0 ? 1.0f - beyond : beyond;
+#endif
+}
+
+/* With x = m 2^k and m in [sqrt(1/2), sqrt(2)), log x = k ln 2 + 2 artanh(s), s = (m - 1) / (m + 1); the terms after s^9 are below 3e-9 of
+ * the sum. */
 GT_EW float gt_log_f32(float x)
 {
+#ifdef __CUDA_ARCH__
 	return logf(x);
+#else
+	const uint32_t root = 0x3f3504f3; /* the bits of sqrt(1/2) */
+	bool tiny = x < 0x1p-126f;
+	uint32_t u = gt_f32_bits(tiny ? x * 0x1p23f : x) - root;
+	float k = (float)(((int32_t)u >> 23) - (tiny ? 23 : 0)), f = gt_f32_from_bits((u & 0x7fffffu) + root) - 1.0f;
+	float s = f / (2.0f + f), z = s * s;
+	float q = 1.0f / 9;
+	q = fmaf(q, z, 1.0f / 7);
+	q = fmaf(q, z, 1.0f / 5);
+	q = fmaf(q, z, 1.0f / 3);
+	float y = fmaf(k, 0x1.62e400p-1f, fmaf(k, 0x1.7f7d1cp-20f, 2.0f * fmaf(q * z, s, s)));
+	y = x < INFINITY ? y : x;
+	return x > 0 ? y : x == 0 ? -INFINITY : NAN;
+#endif
 }
 
 /* log(1 + x) for 0 <= x <= 1; for other x the result has no meaning. It is 2 artanh(s) with s = x / (2 + x); the terms after s^15 are below
@@ -233,6 +292,11 @@ GT_EW double gt_exp_f64(double x)
 	return exp(x);
 }
 
+GT_EW double gt_exp_minus_f64(double x)
+{
+	return exp(x);
+}
+
 GT_EW double gt_expm1_f64(double x)
 {
 	return expm1(x);
@@ -246,6 +310,12 @@ GT_EW double gt_tanh_f64(double x)
 GT_EW double gt_erf_f64(double x)
 {
 	return erf(x);
+}
+
+GT_EW double gt_normal_cdf_f64(double x, double *e)
+{
+	*e = exp(x * x * -0.5);
+	return 0.5 * (1 + erf(x * 0.70710678118654752440));
 }
 
 GT_EW double gt_log_f64(double x)

@@ -8,6 +8,7 @@
  * operands are copied to f32, which is exact, oneDNN's f32 kernel computes, and the result is rounded to bf16. Every bf16 call is defined
  * in this way: products of bf16 values are exact in f32, and sums are f32. Only the order of the sums differs. */
 #include "cpu/dnnl_util.h"
+#include "cpu/loops.h"
 #include "opsig.h"
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +30,7 @@ struct job {
 
 /* oneDNN 2.6 offers its batch-reduce kernels (brgconv) before its older jit ones. Measured on AVX-512 in NHWC, the older kernels are up to
  * twice as fast for few input channels, images of a few pixels (brgconv reads all weights once per image) and strided 1x1, and 3 to 10 %
- * faster for most bf16 calls; for all other calls brgconv is faster by as much. tests/bench/bench_cpu.c has the shapes. oneDNN 3 names and
+ * faster for most bf16 calls; for all other calls brgconv is faster by as much. tests/bench/ops.txt has the shapes. oneDNN 3 names and
  * orders its kernels differently, so its first offer is used. */
 static bool prefers_jit(const struct job *j)
 {
@@ -166,17 +167,28 @@ static enum gt_code weights_in(struct job *j, struct gt_dnnl_kernel *k, const st
 	*w = own;
 	if (gt_dnnl_md_is(mine, theirs))
 		return GT_OK;
-	GT_TRY(gt_dnnl_scratch_add(j->dev, k, theirs, w, err));
+	GT_TRY(gt_dnnl_ref_add(j->dev, k, theirs, GT_DNNL_SCRATCH, 0, w, err));
 	GT_TRY(gt_dnnl_reorder_add(j->dev, k, own, *w, err));
 	k->steps[k->nsteps - 1].once = true;
 	return GT_OK;
+}
+
+/* Returns whether the weights' own layout is that of oneDNN's gradient with pairs of rows: blocks 8b64a2b for its 16b64a. */
+static bool in_pairs(const struct job *j, gt_dnnl_ref theirs)
+{
+	const struct gt_layout *own = &j->w->layout;
+	struct gt_layout from;
+	return j->pass == GT_DNNL_DW && j->groups == 1 && j->w->dtype == GT_F32 && gt_dnnl_layout(theirs, j->w, 1, &from) && from.nblk == 2 &&
+	       own->nblk == 3 && !memcmp(own->order, from.order, j->w->rank) && !memcmp(own->blk_dim, from.blk_dim, 2) &&
+	       own->blk_dim[2] == own->blk_dim[0] && own->blk_dim[0] != own->blk_dim[1] && own->blk[2] == 2 && own->blk[0] * 2 == from.blk[0] &&
+	       own->blk[1] == from.blk[1] && gt_cpu_can_pair(from.blk[0], from.blk[1]);
 }
 
 /* The memory of a pass. */
 struct operands {
 	dnnl_memory_t x, y;
 	dnnl_memory_t w;   /* weights in the layout that the primitive needs; for GT_DNNL_DW, their gradient */
-	dnnl_memory_t own; /* GT_DNNL_DW: the gradient in the layout of the parameter; the same as w if the layouts are equal */
+	dnnl_memory_t own; /* GT_DNNL_DW: the gradient in the layout of the parameter; w if the layouts are equal or differ by pairs */
 	dnnl_memory_t b;   /* bias, or its gradient; NULL: none */
 };
 
@@ -202,10 +214,12 @@ static enum gt_code operands_add(struct job *j, struct gt_dnnl_kernel *k, const 
 	}
 	GT_TRY(operand_in(j, k, j->y, &j->my, 0, true, &o->y, err));
 	GT_TRY(operand_in(j, k, j->x, &j->mx, 1, true, &o->x, err));
-	GT_TRY(gt_dnnl_tensor_add(j->dev, k, mine, sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 0, &o->own, err));
+	int where = sum_w ? GT_DNNL_SCRATCH : GT_DNNL_OUT;
+	GT_TRY(in_pairs(j, theirs) ? gt_dnnl_ref_add(j->dev, k, theirs, where, 0, &o->own, err)
+	                           : gt_dnnl_tensor_add(j->dev, k, mine, where, 0, &o->own, err));
 	o->w = o->own;
-	if (!gt_dnnl_md_is(mine, theirs))
-		GT_TRY(gt_dnnl_scratch_add(j->dev, k, theirs, &o->w, err));
+	if (!gt_dnnl_md_is(mine, theirs) && !in_pairs(j, theirs))
+		GT_TRY(gt_dnnl_ref_add(j->dev, k, theirs, GT_DNNL_SCRATCH, 0, &o->w, err));
 	return j->b ? gt_dnnl_tensor_add(j->dev, k, &j->mb, sum_b ? GT_DNNL_SCRATCH : GT_DNNL_OUT, 1, &o->b, err) : GT_OK;
 }
 
@@ -217,10 +231,11 @@ static enum gt_code build_kernel(struct job *j, struct gt_dnnl_kernel *k, dnnl_p
 	struct gt_dev *dev = j->dev;
 	unsigned add = j->call->accumulate;
 	gt_dnnl_ref theirs = weights_md(j, pd);
-	bool same = gt_dnnl_md_is(mine, theirs), split = j->parts > 1;
+	bool same = gt_dnnl_md_is(mine, theirs), pairs = in_pairs(j, theirs), split = j->parts > 1;
 	struct operands o;
 	enum gt_code code;
-	snprintf(k->text, sizeof k->text, "%s%s%s%s", j->wide ? "bf16 in " : "", gt_dnnl_impl(pd), same ? "" : "+reorder", add ? "+sum" : "");
+	snprintf(k->text, sizeof k->text, "%s%s%s%s", j->wide ? "bf16 in " : "", gt_dnnl_impl(pd), same ? "" : pairs ? "+pairs" : "+reorder",
+	         add ? "+sum" : "");
 	k->slices = (int)j->parts;
 	if ((code = operands_add(j, k, mine, theirs, &o, err)) != GT_OK) {
 		dnnl_primitive_desc_destroy(pd);
@@ -240,7 +255,10 @@ static enum gt_code build_kernel(struct job *j, struct gt_dnnl_kernel *k, dnnl_p
 	}
 	dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, o.y}, {DNNL_ARG_SRC, o.x}, {DNNL_ARG_DIFF_WEIGHTS, o.w}, {DNNL_ARG_DIFF_BIAS, o.b}};
 	GT_TRY(gt_dnnl_step_add(dev, k, pd, args, o.b ? 4 : 3, err));
-	if (!same)
+	if (pairs)
+		GT_TRY(gt_dnnl_pair_add(k, (add & 1) || split ? o.own : NULL, gt_tdesc_padded(j->w), 2 * j->w->layout.blk[0], j->w->layout.blk[1],
+		                        err));
+	else if (!same)
 		GT_TRY(gt_dnnl_reorder_add(dev, k, o.w, o.own, err));
 	if ((add & 1) || split)
 		GT_TRY(gt_dnnl_sum_add(k, 0, o.own, gt_tdesc_padded(j->w), add & 1, false, err));

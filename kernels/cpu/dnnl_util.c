@@ -289,6 +289,9 @@ static void loop_step(struct gt_dev *dev, const struct gt_dnnl_kernel *k, const 
 	case GT_DNNL_WIDEN:
 		gt_cpu_widen(dev, scratch, (const uint16_t *)a->in[s->operand] + at, s->count);
 		break;
+	case GT_DNNL_PAIR:
+		gt_cpu_pair_rows(dev, s->operand < 0 ? scratch : a->out[s->operand], s->count, s->rows, s->cols);
+		break;
 	case GT_DNNL_NARROW:
 		gt_cpu_narrow(dev, (uint16_t *)a->out[s->operand] + at, scratch, s->count);
 		break;
@@ -367,11 +370,12 @@ enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, co
 	return add_memory(k, gt_dnnl_memory(gt_dnnl_engine(dev), md, mem), mem, where, index, err);
 }
 
-enum gt_code gt_dnnl_scratch_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, gt_dnnl_ref ref, dnnl_memory_t *mem, struct gt_err *err)
+enum gt_code gt_dnnl_ref_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, gt_dnnl_ref ref, int where, int index, dnnl_memory_t *mem,
+                             struct gt_err *err)
 {
 	if (k->ntensors == GT_DNNL_MAX_TENSORS)
 		return gt_fail(err, GT_EINTERNAL, "too many tensors in a list kernel");
-	return add_memory(k, dnnl_memory_create(mem, ref, gt_dnnl_engine(dev), DNNL_MEMORY_NONE), mem, GT_DNNL_SCRATCH, 0, err);
+	return add_memory(k, dnnl_memory_create(mem, ref, gt_dnnl_engine(dev), DNNL_MEMORY_NONE), mem, where, index, err);
 }
 
 static struct gt_dnnl_tensor *tensor_of(struct gt_dnnl_kernel *k, dnnl_memory_t mem)
@@ -398,7 +402,7 @@ enum gt_code gt_dnnl_step_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl
 		s->nargs = nargs;
 		if (pad && dnnl_memory_desc_get_size(pad)) {
 			s->args[nargs].arg = DNNL_ARG_SCRATCHPAD;
-			code = gt_dnnl_scratch_add(dev, k, pad, &s->args[nargs].memory, err);
+			code = gt_dnnl_ref_add(dev, k, pad, GT_DNNL_SCRATCH, 0, &s->args[nargs].memory, err);
 			s->nargs++;
 		}
 	}
@@ -439,6 +443,12 @@ static enum gt_code loop_add(struct gt_dnnl_kernel *k, dnnl_memory_t mem, const 
 	k->steps[k->nsteps] = *step;
 	k->steps[k->nsteps++].offset = t ? t->offset : 0;
 	return GT_OK;
+}
+
+enum gt_code gt_dnnl_pair_add(struct gt_dnnl_kernel *k, dnnl_memory_t mem, int64_t count, int64_t rows, int64_t cols, struct gt_err *err)
+{
+	struct gt_dnnl_step step = {.action = GT_DNNL_PAIR, .operand = mem ? -1 : 0, .count = count, .rows = rows, .cols = cols};
+	return loop_add(k, mem, &step, err);
 }
 
 enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, bool add, bool moves,

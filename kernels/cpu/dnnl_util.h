@@ -45,6 +45,7 @@ enum gt_dnnl_action {
 	GT_DNNL_SUM,     /* out[operand] += the f32 elements at `offset` in the workspace */
 	GT_DNNL_RELU,    /* y = relu(y), of the first output */
 	GT_DNNL_WIDEN,   /* f32 elements at `offset` in the workspace = the bf16 elements of in[operand] */
+	GT_DNNL_PAIR,    /* interleaves pairs of rows of the f32 blocks of out[operand] or, if it is -1, at `offset` in the workspace */
 	GT_DNNL_NARROW,  /* the bf16 elements of out[operand] = the f32 elements at `offset` in the workspace, rounded to nearest even */
 };
 
@@ -60,6 +61,7 @@ struct gt_dnnl_step {
 	bool moves;         /* true: every slice has its own `count` elements of the operand; false: all slices have the same elements */
 	bool add;           /* GT_DNNL_SUM without `moves`: whether the first slice, too, adds to the output; false: it overwrites the output */
 	enum gt_dtype type; /* GT_DNNL_RELU: type of the output */
+	int64_t rows, cols; /* GT_DNNL_PAIR: size of a block */
 };
 
 struct gt_dnnl_kernel {
@@ -77,14 +79,17 @@ void gt_dnnl_kernel_release(struct gt_kernel *k);
  * index: number of the input or output; a scratch tensor gets an offset in the workspace instead. */
 enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int where, int index,
                                 dnnl_memory_t *mem, struct gt_err *err);
-/* Adds a scratch tensor with a descriptor of oneDNN. */
-enum gt_code gt_dnnl_scratch_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, gt_dnnl_ref ref, dnnl_memory_t *mem, struct gt_err *err);
+/* The same with a descriptor of oneDNN, for a scratch tensor or an output. */
+enum gt_code gt_dnnl_ref_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, gt_dnnl_ref ref, int where, int index, dnnl_memory_t *mem,
+                             struct gt_err *err);
 /* Adds a step that executes a primitive created from pd, with nargs arguments and a scratchpad. Destroys pd. */
 enum gt_code gt_dnnl_step_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_primitive_desc_t pd, const dnnl_exec_arg_t *args,
                               int nargs,
                               struct gt_err *err);
 /* Adds a reorder from one of k's tensors to another. */
 enum gt_code gt_dnnl_reorder_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, dnnl_memory_t from, dnnl_memory_t to, struct gt_err *err);
+/* Adds the step that interleaves pairs of rows of the blocks of mem, a scratch tensor, or of the first output, if mem is NULL. */
+enum gt_code gt_dnnl_pair_add(struct gt_dnnl_kernel *k, dnnl_memory_t mem, int64_t count, int64_t rows, int64_t cols, struct gt_err *err);
 /* Adds the step out[index] += mem, where mem is a scratch tensor of count f32 elements. If moves is true, each slice of the batch has its
  * own count elements of out[index]; otherwise all slices add to the same elements, which the first slice overwrites if add is false. */
 enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, bool add, bool moves,

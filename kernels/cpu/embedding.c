@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define AHEAD 4   /* tokens ahead whose rows of the table are fetched into the cache */
 #define COLS 64   /* columns that are summed on the stack at once */
 #define DIGIT 11  /* maximum bits of a digit of the sort */
 

@@ -11,6 +11,7 @@
 
 #define LANES 16
 #define PIECE 512
+#define ROW 4096 /* exponentials of a row of at most this many elements are kept on the stack; those of longer rows are computed twice */
 #define BLOCK_ROWS 16
 #define BLOCK_COLS 64
 #define GT_LANE static inline __attribute__((always_inline))

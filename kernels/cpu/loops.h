@@ -26,6 +26,10 @@ void gt_cpu_relu(const struct gt_dev *dev, enum gt_dtype type, void *y, int64_t 
 void gt_cpu_widen(const struct gt_dev *dev, float *y, const uint16_t *x, int64_t n);
 void gt_cpu_narrow(const struct gt_dev *dev, uint16_t *y, const float *x, int64_t n);
 
+/* Interleaves rows 2k and 2k + 1 of each block of rows x cols elements, in place (pair_rows.c). can_pair: whether it supports the block. */
+bool gt_cpu_can_pair(int64_t rows, int64_t cols);
+void gt_cpu_pair_rows(const struct gt_dev *dev, float *p, int64_t count, int64_t rows, int64_t cols);
+
 /* Returns whether gt_cpu_for uses one thread for n elements. A kernel of this size sets gt_kernel.small. */
 static inline bool gt_cpu_alone(int64_t n, int64_t grain)
 {

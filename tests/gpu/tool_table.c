@@ -160,7 +160,8 @@ int main(int argc, char **argv)
 	snprintf(cases, sizeof cases, "%s/tests/ops/cases.txt", test_source());
 	snprintf(goldens, sizeof goldens, "%s/tests/golden/ops.bin", test_source());
 	if (optable_read(cases, goldens, &t, &err) != GT_OK || harness_open(&ref, "ref", &err) != GT_OK ||
-	    harness_open(&h[0], backend, &err) != GT_OK || harness_open_tf32(&h[1], backend, &err) != GT_OK) {
+	    harness_open(&h[0], backend, &err) != GT_OK ||
+	    harness_open_with(&h[1], backend, &(struct gt_dev_opts){.threads = 2, .deterministic = true, .tf32 = true}, &err) != GT_OK) {
 		printf("not ok table: %s\n", err.msg);
 		return 1;
 	}

@@ -7,20 +7,35 @@
 
 /* ---- made-up inputs ---- */
 
-uint64_t harness_raw(const char *name, int64_t i)
+uint64_t harness_hash(const char *name)
 {
 	uint64_t s = 0xCBF29CE484222325u;
 	for (; *name; name++)
 		s = (s ^ (unsigned char)*name) * 0x100000001B3u;
-	s += (uint64_t)(i + 1) * 0x9E3779B97F4A7C15u;
+	return s;
+}
+
+static uint64_t mix(uint64_t hash, int64_t i)
+{
+	uint64_t s = hash + (uint64_t)(i + 1) * 0x9E3779B97F4A7C15u;
 	s = (s ^ s >> 30) * 0xBF58476D1CE4E5B9u;
 	s = (s ^ s >> 27) * 0x94D049BB133111EBu;
 	return s ^ s >> 31;
 }
 
+uint64_t harness_raw(const char *name, int64_t i)
+{
+	return mix(harness_hash(name), i);
+}
+
+double harness_number(uint64_t hash, int64_t i)
+{
+	return ((double)(mix(hash, i) >> 40) - 0x1p23) * 0x1p-23;
+}
+
 double harness_uniform(const char *name, int64_t i)
 {
-	return ((double)(harness_raw(name, i) >> 40) - 0x1p23) * 0x1p-23;
+	return harness_number(harness_hash(name), i);
 }
 
 static uint16_t to_bf16(double x)
@@ -48,7 +63,7 @@ double harness_bf16(double x)
 
 /* ---- device ---- */
 
-static enum gt_code open_device(struct harness *h, const char *name, bool tf32, struct gt_err *err)
+enum gt_code harness_open_with(struct harness *h, const char *name, const struct gt_dev_opts *opts, struct gt_err *err)
 {
 	char symbol[64];
 	void *p;
@@ -58,8 +73,7 @@ static enum gt_code open_device(struct harness *h, const char *name, bool tf32, 
 	h->be = p;
 	if (h->be->abi != GT_BACKEND_ABI)
 		return gt_fail(err, GT_EUNAVAILABLE, "%s: ABI %u, not %u", name, h->be->abi, GT_BACKEND_ABI);
-	struct gt_dev_opts opts = {.threads = 2, .deterministic = true, .tf32 = tf32};
-	GT_TRY(h->be->open(&opts, &h->dev, err));
+	GT_TRY(h->be->open(opts, &h->dev, err));
 	h->numbers = GT_DTYPE_COUNT;
 	h->step_args = (struct gt_step_args){.seed = 1, .stride = 1, .step = 1, .inv_weight = 1};
 	enum gt_code code = h->be->alloc(h->dev, sizeof h->step_args, &h->dyn_dev, err);
@@ -70,12 +84,7 @@ static enum gt_code open_device(struct harness *h, const char *name, bool tf32, 
 
 enum gt_code harness_open(struct harness *h, const char *name, struct gt_err *err)
 {
-	return open_device(h, name, false, err);
-}
-
-enum gt_code harness_open_tf32(struct harness *h, const char *name, struct gt_err *err)
-{
-	return open_device(h, name, true, err);
+	return harness_open_with(h, name, &(struct gt_dev_opts){.threads = 2, .deterministic = true}, err);
 }
 
 void harness_close(struct harness *h)

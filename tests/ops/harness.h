@@ -22,7 +22,7 @@ struct harness {
 
 /* name: "cpu", "ref", "null", "cuda", … GT_EUNAVAILABLE if there is no such backend or it has no device. Close with harness_close. */
 enum gt_code harness_open(struct harness *h, const char *name, struct gt_err *err);
-enum gt_code harness_open_tf32(struct harness *h, const char *name, struct gt_err *err); /* f32 products may round their operands to tf32 */
+enum gt_code harness_open_with(struct harness *h, const char *name, const struct gt_dev_opts *opts, struct gt_err *err);
 void harness_close(struct harness *h);
 
 /* Prepares every node of g and allocates every value. Drops what an earlier call made. On failure too the harness stays usable. */
@@ -44,6 +44,9 @@ enum gt_code harness_call(struct harness *h, const struct gt_opcall *call, void 
 /* The made-up inputs: element i of the tensor called name, in [-1, 1) and exact in f32. See golden/make_ops.py. */
 double harness_uniform(const char *name, int64_t i);
 uint64_t harness_raw(const char *name, int64_t i);
+/* harness_number(harness_hash(name), i) == harness_uniform(name, i), for many elements of one tensor. */
+uint64_t harness_hash(const char *name);
+double harness_number(uint64_t hash, int64_t i);
 double harness_bf16(double x); /* rounded to f32, then to bf16, to nearest even */
 
 #endif

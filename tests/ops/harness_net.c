@@ -8,7 +8,7 @@
 static bool table_key(const char *key, const char *value)
 {
 	return (!strcmp(key, "mode") && !strcmp(value, "eval")) || !strcmp(key, "skip") || !strcmp(key, "act") || !strcmp(key, "sync") ||
-	       !strcmp(key, "target") || !strcmp(key, "weights");
+	       !strcmp(key, "target") || !strcmp(key, "weights") || !strcmp(key, "data");
 }
 
 static enum gt_code set_attr(const struct gt_attr_def *d, char *attr, const char *value, struct gt_err *err)
@@ -122,13 +122,14 @@ static enum gt_code add_part(struct gt_graph *g, gt_vid part, gt_vid *sum, struc
 	return gt_graph_output(g, n, NULL, &d, sum, err);
 }
 
-/* Every node of the layer is differentiated for all of its inputs. */
+/* Every node of the layer is differentiated for all of its inputs; with data=1, not for the input of the layer. */
 static enum gt_code differentiate(struct net *n, struct gt_err *err)
 {
 	struct gt_graph *g = n->g;
 	struct gt_tdesc d = g->values[n->y].desc;
 	GT_TRY(gt_graph_value(g, "dy", GT_V_INPUT, &d, &n->dy, err));
 	int values = g->nvalues;
+	bool data = opcase_key(n->c, "data");
 	gt_vid *grad;
 	GT_NEW(grad, n->arena, values, err);
 	for (int v = 0; v < values; v++)
@@ -140,7 +141,7 @@ static enum gt_code differentiate(struct net *n, struct gt_err *err)
 		bool want[GT_MAX_IO];
 		gt_vid dx[GT_MAX_IO];
 		for (int j = 0; j < GT_MAX_IO; j++)
-			want[j] = j < node.ndata && g->values[node.in[j]].desc.dtype != GT_I32, dx[j] = -1;
+			want[j] = j < node.ndata && g->values[node.in[j]].desc.dtype != GT_I32 && !(data && node.in[j] == n->x[0]), dx[j] = -1;
 		if (!node.op->gradient)
 			return gt_fail(err, GT_EFAIL, "%s has no gradient", gt_op_name(node.op));
 		GT_TRY(node.op->gradient(g, &node, grad[node.out[0]], want, dx, err));

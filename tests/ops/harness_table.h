@@ -37,7 +37,7 @@ struct optable {
 	int ngoldens;
 };
 
-/* Both files or a sentence about what is wrong with them. */
+/* Both files or a sentence about what is wrong with them. goldens may be NULL. */
 enum gt_code optable_read(const char *cases, const char *goldens, struct optable *out, struct gt_err *err);
 
 const char *opcase_key(const struct opcase *c, const char *key); /* NULL: not given */

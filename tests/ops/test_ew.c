@@ -19,6 +19,8 @@ SPAN(span_exp, gt_exp_f32(x))
 SPAN(span_expm1, gt_expm1_f32(x > 0 ? -x : x))
 SPAN(span_tanh, gt_tanh_f32(x))
 SPAN(span_erf, gt_erf_f32(x))
+SPAN(span_log, gt_log_f32(x))
+SPAN(span_gelu, gt_gelu_f32(x))
 SPAN(span_log1p, gt_log1p_f32(fabsf(x) > 1 ? 1 / fabsf(x) : fabsf(x)))
 
 /* |got - want| in units of the last place of want, rounded to f32; subnormals have the least one's. */
@@ -87,6 +89,10 @@ TEST(erf_f32_within_2_ulp)
 {
 	sweep("erf", span_erf, erf, 2);
 }
+TEST(log_f32_within_2_ulp)
+{
+	sweep("log", span_log, log, 2);
+}
 static double log1p_of_share(double x)
 {
 	float f = (float)x;
@@ -105,20 +111,61 @@ TEST(odd_functions_keep_the_sign_of_zero)
 }
 
 /* Whatever the instruction set, the bits are the same: a scalar call against the clone that runs here. */
+static float scalar_exp(float x)
+{
+	return gt_exp_f32(x);
+}
+static float scalar_tanh(float x)
+{
+	return gt_tanh_f32(x);
+}
+static float scalar_erf(float x)
+{
+	return gt_erf_f32(x);
+}
+static float scalar_log(float x)
+{
+	return gt_log_f32(x);
+}
+static float scalar_gelu(float x)
+{
+	return gt_gelu_f32(x);
+}
 TEST(clones_agree_with_the_baseline)
 {
 	enum { N = 4096 };
 	static float in[N], out[N];
-	span_fn *fns[] = {span_exp, span_tanh, span_erf};
+	static const struct {
+		span_fn *span;
+		float (*scalar)(float x);
+	} fns[] = {{span_exp, scalar_exp}, {span_tanh, scalar_tanh}, {span_erf, scalar_erf}, {span_log, scalar_log}, {span_gelu, scalar_gelu}};
 	for (int i = 0; i < N; i++)
 		in[i] = ((float)i - N / 2) * 0.0213f;
-	for (int f = 0; f < 3; f++) {
-		fns[f](out, in, N);
+	for (size_t f = 0; f < sizeof fns / sizeof *fns; f++) {
+		fns[f].span(out, in, N);
 		for (int i = 0; i < N; i++) {
-			float one = f == 0 ? gt_exp_f32(in[i]) : f == 1 ? gt_tanh_f32(in[i]) : gt_erf_f32(in[i]);
-			CHECK_MSG(gt_f32_bits(one) == gt_f32_bits(out[i]), "function %d at %a: %a, vectorised %a", f, in[i], one, out[i]);
+			float one = fns[f].scalar(in[i]);
+			CHECK_MSG(gt_f32_bits(one) == gt_f32_bits(out[i]) || (isnan(one) && isnan(out[i])), "function %zu at %a: %a, vectorised %a", f,
+			          in[i], one, out[i]);
 		}
 	}
+}
+
+/* The error of the normal distribution is a few units of the last place of 1 (cdf) and of the tail itself (below 0). */
+TEST(normal_cdf_and_gelu)
+{
+	double worst = 0, tail = 0;
+	for (int i = -1300000; i <= 1300000; i++) {
+		float x = (float)i * 1e-5f, e;
+		double got = gt_normal_cdf_f32(x, &e), want = 0.5 * erfc((double)x * -0.70710678118654752440);
+		worst = fmax(worst, fabs(got - want));
+		if (x < 0 && x > -6)
+			tail = fmax(tail, fabs(got / want - 1));
+	}
+	CHECK_MSG(worst < 2.5e-7 && tail < 2e-6, "worst error %.3g, of the tail %.3g", worst, tail);
+	printf("# normal_cdf f32: worst error %.3g, of the tail above -6: %.3g of it\n", worst, tail);
+	CHECK(gt_gelu_f32(0.0f) == 0 && gt_gelu_f32(100.0f) == 100 && gt_gelu_f32(-100.0f) == 0 && gt_gelu_dx_f32(1, 100.0f) == 1);
+	CHECK(isnan(gt_gelu_f32(NAN)) && gt_gelu_f32(INFINITY) == INFINITY);
 }
 
 /* Every one of the 65,536 intervals between neighbouring bf16 values, with the low halves where the decision can change. */

@@ -1,8 +1,7 @@
 /* The optimizers' update kernels against PyTorch's trajectories (the update: cases of cases.txt). test_updates [-b BACKEND] */
 /* tests/run: beside others */
 #include "harness.h"
-#include "harness_table.h"
-#include "optimizer.h"
+#include "harness_update.h"
 #include "test.h"
 #include <math.h>
 #include <stdlib.h>
@@ -19,26 +18,6 @@ struct state {
 	struct gt_seg seg[2];
 };
 
-/* The row of "update:WORD", WORD as train.optimizer.type has it. NULL: there is none. */
-static const struct gt_optimizer_row *optimizer_of(const struct opcase *c)
-{
-	for (int i = 0; i < GT_OPT_COUNT; i++)
-		if (!strcmp(gt_optimizer_rows[i].word, c->type + 7))
-			return &gt_optimizer_rows[i];
-	return NULL;
-}
-
-/* Sets an attribute from the key of the case or, without one, from the optimizer's default, which is PyTorch's. */
-static double number_of(const struct opcase *c, const struct gt_optimizer_row *row, const char *key, const char *def)
-{
-	const struct gt_type_key *k = gt_type_key_find(row->key, key);
-	return opcase_number(c, key, strtod(k && k->def ? k->def : def, NULL));
-}
-
-#define SET_NUMBER(key, def) s->attr.key = number_of(c, row, #key, def);
-#define SET_FLAG(key, def) s->attr.key = opcase_key(c, #key);
-#define SET_BETAS(key, def) s->attr.beta1 = opcase_number(c, "beta1", 0.9), s->attr.beta2 = opcase_number(c, "beta2", 0.999);
-
 static void setup(struct state *s, const struct opcase *c, const struct gt_optimizer_row *row, double *lr)
 {
 	double wd = opcase_number(c, "weight_decay", 0);
@@ -51,17 +30,8 @@ static void setup(struct state *s, const struct opcase *c, const struct gt_optim
 	*lr = opcase_number(c, "lr", NAN);
 	s->seg[0] = (struct gt_seg){.begin = 0, .end = s->n / 2, .lr_mul = 1, .weight_decay = wd};
 	s->seg[1] = (struct gt_seg){.begin = s->n / 2, .end = s->n, .lr_mul = 0.5, .weight_decay = 2 * wd};
-	s->attr = (struct gt_attr_update){
-		.decoupled = row->decoupled,
-		.clip_norm = opcase_number(c, "clip_norm", 0),
-		.clip_value = opcase_number(c, "clip_value", 0),
-		.seg = s->seg,
-		.nseg = 2,
-		.work_dtype = GT_BF16,
-	};
-#define GT_X(P, A, KIND, key, def, ...) SET_##KIND(key, def)
-	GT_OPTIMIZER_KEYS(GT_X, , )
-#undef GT_X
+	s->attr = (struct gt_attr_update){.seg = s->seg, .nseg = 2};
+	update_keys(c, row, &s->attr);
 }
 
 static void teardown(struct state *s)
@@ -105,7 +75,7 @@ static enum gt_code check(struct harness *h, const struct optable *t, const stru
 	struct state s = {0};
 	char name[160];
 	double lr;
-	const struct gt_optimizer_row *row = optimizer_of(c);
+	const struct gt_optimizer_row *row = update_optimizer(c);
 	enum gt_code code = GT_OK;
 	if (!row)
 		return gt_fail(err, GT_EFAIL, "cases.txt has the type %s, which no optimizer is called", c->type);

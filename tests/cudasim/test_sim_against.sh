@@ -39,6 +39,17 @@ train = { epochs = 3; clip_norm = 1.0; optimizer = { type = "sgd"; lr = 0.05; mo
 checkpoint = { dir = "unused"; };
 CFG
 
+# The table is updated by its rows, in a call of its own; the update of the other parameters leaves it, and its 16-bit copy, alone.
+cat >bag.cfg <<'CFG'
+schema = 1; name = "bag"; seed = 3;
+data = { name = "synthetic"; samples = 40; samples_test = 16; classes = 4; batch = 8; };
+model = { inputs = ( { name = "tokens"; shape = [12]; vocabulary = 900; }, { name = "lengths"; } ); layers = (
+	{ name = "bag"; type = "embedding_bag"; in = ["tokens", "lengths"]; embedding_dim = 16; },
+	{ name = "fc"; type = "linear"; out = 4; } ); };
+train = { epochs = 3; optimizer = { type = "sgd"; lr = 4.0; }; };
+checkpoint = { dir = "unused"; };
+CFG
+
 # compare PROGRAM CFG ARGS...: a smoke test against the CPU; its status in $rc
 compare() {
 	"$1" run "$2" --smoke --against cpu --device cuda "${@:3}" >out 2>err
@@ -60,6 +71,7 @@ right sim_against_text text.cfg
 right sim_against_bf16 image.cfg -s 'precision="bf16"'
 right sim_against_text_bf16 text.cfg -s 'precision="bf16"'
 right sim_against_fp16 image.cfg -s 'precision="fp16"' # the CPU computes in fp32
+right sim_against_rows_fp16 bag.cfg -s 'precision="fp16"'
 right sim_against_accumulate image.cfg -s train.accumulate=2
 right sim_against_muon text.cfg -s 'precision="fp16"' -s 'train.groups=({match="fc.weight";optimizer={type="muon";lr=0.01;};})'
 right sim_against_ddp image.cfg --nproc 2 -s parallel.mode=ddp

@@ -300,7 +300,7 @@ check-arm64:
 check-faults: tests
 	@tests/crash/check_faults.sh $(BUILD)
 
-## gpu-folder: a folder (build/gpu, below 51 MiB) that runs check-gpu and bench-gpu on a machine that has a GPU and no packages
+## gpu-folder: a folder (build/gpu, below 51 MiB) that runs prove-gpu, check-gpu, bench-gpu on a machine with a GPU and no packages
 .PHONY: gpu-folder
 gpu-folder: all $(TOOLS) $(BUILD)/tests/ops/test_ops $(BUILD)/tests/ops/test_updates
 	@tests/gpu/folder.sh $(BUILD) $(BUILD)/gpu
@@ -309,6 +309,11 @@ gpu-folder: all $(TOOLS) $(BUILD)/tests/ops/test_ops $(BUILD)/tests/ops/test_upd
 .PHONY: check-gpu
 check-gpu: tests
 	@tests/gpu/check.sh $(BUILD) $(SECTIONS)
+
+## prove-gpu: on a GPU, in 10 minutes: checks, smoke tests against the CPU, speed; a file and a page for a report (tests/gpu/README.md)
+.PHONY: prove-gpu
+prove-gpu: tests
+	@tests/gpu/prove.sh $(BUILD)
 
 ## bench-gpu: the speed table on a GPU, PyTorch beside it
 .PHONY: bench-gpu

@@ -16,7 +16,8 @@ double gt_tolerance_atol(enum gt_tolerance_id id, double terms, double largest)
 	const double base = 1e-5; /* torch.testing.assert_close */
 	double unit = gt_tolerance_of(id)->unit;
 	switch (id) {
-	case GT_TOLERANCE_F32: /* rounding of a sum of `terms` terms of either sign */
+	case GT_TOLERANCE_F32:
+	case GT_TOLERANCE_F32_SUM: /* rounding of a sum of `terms` terms of either sign */
 		return base + 2 * unit * sqrt(terms) * largest;
 	case GT_TOLERANCE_TF32: /* each product is off by a unit; the sum of K by sqrt(K) of one product's error, as its value is: 4 sigma */
 		return base + 4 * unit * largest;

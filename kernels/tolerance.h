@@ -11,11 +11,14 @@
 
 /* The precisions, the finest one first: X(id, name, rtol, unit).
  *   rtol   relative tolerance of torch.testing.assert_close; that of fp16 or bf16 for types of 16 bits
- *   unit   half a step of the type, relative to a value; of tf32, which rounds both operands of a product to 10 bits, 2^-10 */
-#define GT_TOLERANCES(X)                           \
-	X(GT_TOLERANCE_F32, "f32", 1.3e-6, 0x1p-24)    \
-	X(GT_TOLERANCE_TF32, "tf32", 1e-3, 0x1p-10)    \
-	X(GT_TOLERANCE_F16, "f16", 2e-3, 0x1p-11)      \
+ *   unit   half a step of the type, relative to a value; of tf32, which rounds both operands of a product to 10 bits, 2^-10
+ * GT_TOLERANCE_F32_SUM is for sums in f32 of 16-bit values and of their products, which are exact in f32. Its unit is four times that of
+ * f32, because matrix units may cut off bits where f32 rounds. */
+#define GT_TOLERANCES(X)                              \
+	X(GT_TOLERANCE_F32, "f32", 1.3e-6, 0x1p-24)       \
+	X(GT_TOLERANCE_F32_SUM, "f32 sum", 1e-5, 0x1p-22) \
+	X(GT_TOLERANCE_TF32, "tf32", 1e-3, 0x1p-10)       \
+	X(GT_TOLERANCE_F16, "f16", 2e-3, 0x1p-11)         \
 	X(GT_TOLERANCE_BF16, "bf16", 1.6e-2, 0x1p-8)
 
 enum gt_tolerance_id {

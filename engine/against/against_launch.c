@@ -179,11 +179,11 @@ static enum gt_code measure_sensitivity(const struct gt_kernel *k, const struct 
 }
 
 /* Where the tolerance does not explain a difference, the rounding of the inputs may: sums whose terms cancel, and comparisons of values
- * that are almost equal. The factor is the error of a sum of so many terms, in units of the change of one rounding of its inputs. */
+ * that are almost equal. */
 static enum gt_code explain_difference(const struct gt_kernel *k, const struct copies *c, int t, const struct gt_step_args *step_args,
                                        int stream, struct gt_verdict *v, struct gt_err *err)
 {
-	double sensitivity, factor = k->judge.id == GT_TOLERANCE_F32 ? 2 * sqrt(k->judge.terms) : 2;
+	double sensitivity, factor = gt_judge_roundings(&k->judge, &k->twin.tensor[t].desc);
 	GT_TRY(measure_sensitivity(k, c, t, step_args, stream, &sensitivity, err));
 	double allowed = factor * sensitivity;
 	if (allowed > v->allowed && isfinite(v->worst) && v->worst <= allowed) {

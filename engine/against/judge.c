@@ -23,6 +23,22 @@ static bool is_element_update(enum gt_opcode code)
 	}
 }
 
+/* Gradients of weights: sums of the operands, or of their products, without an intermediate result of 16 bits. Those of convolutions are
+ * not among them, because cuDNN writes them in 16 bits. */
+static bool is_exact_sum(enum gt_opcode code)
+{
+	switch (code) {
+	case GT_OP_LINEAR_DW:
+	case GT_OP_LINEAR_BACK:
+	case GT_OP_EMBEDDING_DW:
+	case GT_OP_EMBEDDING_BAG_DW:
+	case GT_OP_POSITIONAL_DW:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static enum gt_tolerance_id tolerance_of_type(enum gt_dtype t)
 {
 	return t == GT_BF16 ? GT_TOLERANCE_BF16 : t == GT_F16 ? GT_TOLERANCE_F16 : GT_TOLERANCE_F32;
@@ -48,6 +64,7 @@ struct gt_judge gt_judge_of(const struct gt_opcall *call, enum gt_dtype type, bo
 		add_operand(&j, call->out[i]);
 	if (call->code == GT_OP_MUON && j.id > GT_TOLERANCE_TF32) /* a device iterates in bf16 if the copies of the weights have 16 bits */
 		j.id = GT_TOLERANCE_BF16;
+	j.sums = is_exact_sum(call->code) && (type == GT_DTYPE_COUNT || type == GT_F32 || type == call->in[0]->dtype);
 	if (type != GT_DTYPE_COUNT && tolerance_of_type(type) > j.id)
 		j.id = tolerance_of_type(type);
 	return j;
@@ -76,6 +93,24 @@ static double absolute_tolerance(const struct gt_judge *j, enum gt_tolerance_id 
 	if (id == GT_TOLERANCE_BF16 || id == GT_TOLERANCE_F16)
 		largest = gt_tolerance_rounding(j->code, largest);
 	return scale * gt_tolerance_atol(id, j->terms, largest);
+}
+
+static enum gt_tolerance_id tolerance_of_tensor(const struct gt_judge *j, const struct gt_tdesc *d)
+{
+	enum gt_tolerance_id own = tolerance_of_type(d->dtype), id = own > j->id ? own : j->id;
+	return j->sums && d->dtype == GT_F32 && id > GT_TOLERANCE_TF32 ? GT_TOLERANCE_F32_SUM : id;
+}
+
+double gt_judge_roundings(const struct gt_judge *j, const struct gt_tdesc *d)
+{
+	switch (tolerance_of_tensor(j, d)) {
+	case GT_TOLERANCE_F32:
+		return 2 * sqrt(j->terms);
+	case GT_TOLERANCE_F32_SUM: /* the inputs move by a rounding to 16 bits */
+		return 2 * sqrt(j->terms) * gt_tolerance_of(GT_TOLERANCE_F32_SUM)->unit / gt_tolerance_of(j->id)->unit;
+	default:
+		return 2;
+	}
 }
 
 /* A whole number of struct gt_scalars, seen as a double, is denormal. It must be equal. */
@@ -118,7 +153,7 @@ struct gt_verdict gt_judge_tensor(const struct gt_judge *j, const struct gt_tdes
 		return judge_metrics(j, got, want);
 	if (!memcmp(got, want, gt_tdesc_bytes(d)))
 		return v;
-	enum gt_tolerance_id own = tolerance_of_type(d->dtype), id = own > j->id ? own : j->id;
+	enum gt_tolerance_id id = tolerance_of_tensor(j, d);
 	double atol = is_float(d->dtype) ? absolute_tolerance(j, id, largest_magnitude(d, want)) : 0;
 	double rtol = is_float(d->dtype) ? gt_tolerance_of(id)->rtol : 0;
 	for (int64_t i = 0; i < count_elements(d); i++) {

@@ -10,6 +10,7 @@ struct gt_judge {
 	enum gt_opcode code;
 	enum gt_tolerance_id id; /* the coarsest precision of the operands */
 	double terms;            /* number of elements of the largest operand; 1 for element-wise updates */
+	bool sums;               /* results in f32 are sums in f32 of values that are exact on both devices */
 };
 struct gt_judge gt_judge_of(const struct gt_opcall *call, enum gt_dtype type, bool tf32);
 
@@ -21,6 +22,9 @@ struct gt_verdict {
 
 /* Compares n elements in memory of the host. metrics: they are a struct gt_metrics. `want` are the CPU's. */
 struct gt_verdict gt_judge_tensor(const struct gt_judge *j, const struct gt_tdesc *d, bool metrics, const void *got, const void *want);
+
+/* Returns the error of a result that the sums in a call may cause, in units of the change that one rounding of each input causes. */
+double gt_judge_roundings(const struct gt_judge *j, const struct gt_tdesc *d);
 
 /* Returns the largest difference of two arrays of d's elements; of integers, 0. */
 double gt_judge_distance(const struct gt_tdesc *d, const void *a, const void *b);

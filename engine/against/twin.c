@@ -193,9 +193,11 @@ enum gt_code gt_twin_make(struct gt_twin *t, const struct gt_opcall *call, struc
 
 void gt_twin_release(struct gt_twin *t)
 {
-	for (int i = 0; i < t->ncalls; i++)
+	for (int i = 0; i < t->ncalls; i++) {
 		if (t->call[i].kernel)
 			t->be->release(t->dev, t->call[i].kernel);
+		free(t->call[i].seg);
+	}
 	t->ncalls = 0;
 }
 
@@ -275,13 +277,26 @@ static void convert_positions(const struct gt_twin_call *c, const void *from, vo
 				}
 }
 
+/* Converts the elements of the segments; both tensors are flat. */
+static void convert_segments(const struct gt_twin_call *c, const char *from, char *to)
+{
+	enum gt_dtype a = c->in[0].desc.dtype, b = c->out[0].desc.dtype;
+	for (int i = 0; i < c->nseg; i++) {
+		size_t at = (size_t)c->seg[i].begin;
+		convert_type(a, from + at * gt_dtype_size(a), b, to + at * gt_dtype_size(b), c->seg[i].end - c->seg[i].begin);
+	}
+}
+
 static enum gt_code run_step(const struct gt_twin_call *c, void *const *memory, struct gt_err *err)
 {
 	const void *from = memory[c->in[0].tensor];
 	void *to = memory[c->out[0].tensor];
-	if (c->step == GT_TWIN_CONVERT)
+	if (c->seg)
+		convert_segments(c, from, to);
+	else if (c->step == GT_TWIN_CONVERT)
 		return convert_tensor(&c->in[0].desc, from, &c->out[0].desc, to, err);
-	convert_positions(c, from, to);
+	else
+		convert_positions(c, from, to);
 	return GT_OK;
 }
 

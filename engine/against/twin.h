@@ -27,7 +27,7 @@ struct gt_twin_operand {
 /* What a call without a kernel does with its input and its output. */
 enum gt_twin_step {
 	GT_TWIN_KERNEL,   /* it has a kernel */
-	GT_TWIN_CONVERT,  /* out = in, in the type and layout of out */
+	GT_TWIN_CONVERT,  /* out = in, in the type and layout of out; only the elements of `seg`, if there are some */
 	GT_TWIN_NARROW,   /* out = positions of maxima: in has offsets in the input plane, i32; out has offsets in the pooling window, u8 */
 	GT_TWIN_WIDEN     /* the reverse */
 };
@@ -37,6 +37,8 @@ struct gt_twin_call {
 	struct gt_kernel *kernel;      /* GT_TWIN_KERNEL; else NULL */
 	struct gt_attr_pool2d pool;    /* GT_TWIN_NARROW, GT_TWIN_WIDEN */
 	int64_t width;                 /* the same: width of the input plane */
+	struct gt_seg *seg;            /* GT_TWIN_CONVERT; owned */
+	int nseg;
 	int nin, nout;
 	struct gt_twin_operand in[GT_MAX_IO], out[GT_MAX_IO];
 };

@@ -1,5 +1,6 @@
 /* The calls that a joined call of a GPU stands for (plan/backend_fusion.c), and calls whose operands the CPU has in another form. */
 #include "against/twin.h"
+#include "base/arena.h"
 #include "opsig.h"
 #include <string.h>
 
@@ -225,7 +226,8 @@ static enum gt_code split_check(struct gt_twin *t, const struct gt_opcall *call,
 	return add_part(t, call, &check, err);
 }
 
-/* An update that also writes the parameters in 16 bits, in a type that the CPU does not have. */
+/* An update that also writes the parameters in 16 bits, in a type that the CPU does not have. Neither form of the parameters changes
+ * outside the segments: for example, a table is updated by its rows in another call, which does not write its 16-bit copy. */
 static enum gt_code split_update(struct gt_twin *t, const struct gt_opcall *call, struct gt_err *err)
 {
 	struct gt_opsig sig;
@@ -237,7 +239,16 @@ static enum gt_code split_update(struct gt_twin *t, const struct gt_opcall *call
 	for (int i = 0; i < work; i++)
 		p.in[i] = call->in[i] ? i : -1;
 	GT_TRY(add_part(t, call, &p, err));
-	return gt_twin_add_step(t, GT_TWIN_CONVERT, T("p"), work) ? GT_OK : refuse_size(call, err);
+	const struct gt_attr_update *update = call->attr; /* that of Muon begins with it */
+	struct gt_twin_call *c = gt_twin_add_step(t, GT_TWIN_CONVERT, T("p"), work);
+	if (!c)
+		return refuse_size(call, err);
+	size_t bytes = (size_t)update->nseg * sizeof *c->seg;
+	if (!(c->seg = gt_twin_alloc(bytes)))
+		return gt_fail_memory(err, bytes);
+	memcpy(c->seg, update->seg, bytes);
+	c->nseg = update->nseg;
+	return GT_OK;
 }
 
 static enum gt_code split_cast(struct gt_twin *t, const struct gt_opcall *call, struct gt_err *err)

@@ -374,7 +374,7 @@ name=$(sed -n 's/.*"name":"\([^"]*\)".*/\1/p' <<<"$row")
 pass=0 fail=0 skip=0
 # section NAME LEAST COMMAND...: a program that prints `ok`, `not ok` and `skip` lines; fewer than LEAST passed and skipped: a failure
 section() {
-	local name=$1 limit least=$2 left=$((${CHECK_BUDGET:-540} - SECONDS + start)) began=$SECONDS rc p f s
+	local name=$1 limit least=$2 left=$((${CHECK_BUDGET:-540} - SECONDS + start)) began=$SECONDS rc p f s short=''
 	shift 2
 	limit=$(limit_of "$name")
 	if [ $left -lt 5 ]; then
@@ -387,7 +387,7 @@ section() {
 		return
 	fi
 	[ -z "$tiny" ] || limit=$((limit * 6)) # limits are a GPU's; the host's runtime may share a processor with anything
-	[ "$limit" -le $left ] || limit=$left
+	[ "$limit" -le $left ] || { limit=$left && short=1; }
 	timeout -k 5 "$limit" "$@" >"$tmp/log" 2>&1 &
 	group=$! # timeout leads a process group of its own, and kills its child only
 	wait $group
@@ -398,7 +398,10 @@ section() {
 	grep -a '^not ok ' "$tmp/log" | head -n 20
 	grep -a '^skip ' "$tmp/log" | sed -E 's/^(skip [^:]*: .*)$/\1/' | head -n 6
 	grep -a '^# ' "$tmp/log" | cut -c1-400
-	if [ $rc = 124 ] || [ $rc = 137 ]; then
+	if [ -n "$short" ] && { [ $rc = 124 ] || [ $rc = 137 ]; }; then
+		echo "skip $name: the budget of ${CHECK_BUDGET:-540} s was used up after $limit s of it; run \`check.sh $name\`" | tee -a "$log"
+		s=$((s + 1))
+	elif [ $rc = 124 ] || [ $rc = 137 ]; then
 		echo "not ok $name: not through after $limit s" | tee -a "$log"
 		f=$((f + 1))
 	elif [ $rc != 0 ] && [ "$f" = 0 ]; then
@@ -458,7 +461,10 @@ run_section() {
 	esac
 }
 [ ${#wanted[@]} -gt 0 ] || mapfile -t wanted < <(awk '{ print $1 }' <<<"$sections")
-for name in "${wanted[@]}"; do run_section "$name"; done
+for name in "${wanted[@]}"; do
+	echo "== $name" >>"$log"
+	run_section "$name"
+done
 echo "# all lines: $log; $((SECONDS - start)) s"
 echo "$pass passed, $fail failed, $skip skipped"
 [ "$fail" = 0 ] && [ "$pass" -gt 0 ]

@@ -25,9 +25,11 @@ mkdir -p "$dest"/{bin,configs,data,packed/libexec,packed/lib/{gtrain,dep,libc}}
 dest=$(cd "$dest" && pwd)
 packed=$dest/packed
 
-# The programs that check.sh names. Those that need the headers of cuDNN or NCCL are not built without them; a simulator needs no plans.
+# The programs that check.sh and prove.sh name. Those that need the headers of cuDNN or NCCL are not built without them; a simulator needs
+# no plans.
 # shellcheck disable=SC2016 # the text of another script
-mapfile -t programs < <(grep -o '"\$build/tests/[a-z_/]*"' "$src/tests/gpu/check.sh" | sed 's|"$build/||; s|"||' | sort -u)
+mapfile -t programs < <(grep -ho '"\$build/tests/[a-z_/]*"' "$src"/tests/gpu/{check,proof_facts}.sh |
+	sed 's|"$build/||; s|"||' | sort -u)
 for p in bin/gtrain "${programs[@]}"; do
 	if [ ! -x "$build/$p" ]; then
 		case $p in

@@ -61,6 +61,25 @@ ALONE
 	echo "# the folder's check on the simulator, in an empty $how: ${passed:-?} passed, ${failed:-?} failed, ${skipped:-?} skipped," \
 		"$(grep -Ec '^[a-z0-9]+ +[0-9]+ passed +0 failed' "$tmp/out") sections"
 
+	# A proof (prove.sh) from the same folder, in the same place: test_prove.sh has the rest.
+	few=(PROVE_CHECKS='offers device' PROVE_CONFIGS=tutorial_mlp_sgd PROVE_BENCH='' PROVE_BUDGET=300)
+	if [ $how = root ]; then
+		"${unshare[@]}" bash "$tmp/alone.sh" "$root" "$folder" OUT=/tmp "${few[@]}" \
+			/bin/sh -c '/gpu/tests/gpu/prove.sh >&2; rc=$?; cat /tmp/gpu-proof-*.txt; exit $rc' >"$tmp/page" 2>"$tmp/out"
+		rc=$?
+	else
+		mkdir "$tmp/proof"
+		env -i PATH=/usr/bin:/bin HOME="$tmp" OUT="$tmp/proof" "${few[@]}" "$folder/tests/gpu/prove.sh" >"$tmp/out" 2>&1
+		rc=$?
+		cat "$tmp"/proof/gpu-proof-*.txt >"$tmp/page"
+	fi
+	why=
+	[ $rc = 0 ] || why="status $rc: $(tail -n 1 "$tmp/out")"
+	for s in '^RESULT: nothing failed$' '^device +passed ' '^tutorial_mlp_sgd +fp32 +passed '; do
+		grep -Eq "$s" "$tmp/page" || why="$why the page lacks $s"
+	done
+	ok "folder_proves_in_an_empty_$how" "$why"
+
 	# What check.sh and the scripts that it runs name is in the folder.
 	why='' names=0
 	while IFS=: read -r file name; do
@@ -75,7 +94,7 @@ ALONE
 		compgen -G "$folder/$path" >/dev/null || why="$why ${file##*/} names $path;"
 	done < <(cd "$folder" && grep -o \
 		'\($\(build\|src\|here\|GTRAIN_SRC\|GTRAIN_BUILD\)\|$(dirname "$0")\)/[A-Za-z0-9_.][A-Za-z0-9_./-]*[A-Za-z0-9_]' \
-		tests/gpu/{check,bench}.sh tests/cudasim/*.sh tests/parity/*.sh)
+		tests/gpu/{check,bench,prove,proof_facts}.sh tests/cudasim/*.sh tests/parity/*.sh)
 	[ $names -ge 25 ] || why="$why only $names names were found"
 	ok folder_has_what_its_scripts_name "$why"
 
@@ -108,7 +127,7 @@ ALONE
 	printf '#!/bin/bash\ntrap "" TERM\n(trap "" TERM; exec sleep 1234.5) &\nwait\n' >"$tmp/bad/tests/ops/test_ops"
 	CHECK_TINY=1 CHECK_LOG=$tmp/log2 CHECK_BUDGET=20 "$here/check.sh" "$tmp/bad" operations >"$tmp/out" 2>&1
 	rc=$? why=
-	[ $rc = 1 ] && grep -q '^not ok operations: not through after' "$tmp/out" || why="status $rc: $(tail -n 1 "$tmp/out")"
+	[ $rc = 1 ] && grep -q '^skip operations: the budget of 20 s was used up after' "$tmp/out" || why="status $rc: $(tail -n 1 "$tmp/out")"
 	pgrep -f 'sleep 1234[.]5' >/dev/null && why="$why a process was left behind"
 	ok check_ends_what_hangs "$why"
 fi

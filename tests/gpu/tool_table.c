@@ -1,7 +1,9 @@
 /* The op table (tests/ops/cases.txt) on a backend in every precision against the backend `ref` (tests/ops/ref/) in f64 on the same numbers,
  * rounded to the precision beforehand: results, gradients of inputs and parameters, running statistics. test_ops compares f32 and bf16 with
  * PyTorch; PyTorch's CPU has no tf32, and rounds f16 in places of its own. tool_table [-b BACKEND] [WORD]: BACKEND is cuda unless given,
- * WORD picks cases by name.
+ * WORD picks cases by name. At the end, for each layer type and precision: `worst TYPE PRECISION CASES SHARE ERROR CASE`, the number of
+ * cases, the largest difference in units of its tolerance, the largest error relative to the largest value of its tensor, and the case of
+ * the former.
  * Run by check.sh on a GPU, and from build/cudasim on the host's CUDA runtime. */
 #include "ops/harness_case.h"
 #include "test.h"
@@ -25,7 +27,19 @@ static struct precision precisions[] = {{.id = GT_TOLERANCE_F32, .type = GT_F32}
                                         {.id = GT_TOLERANCE_F16, .type = GT_F16}};
 #define NPREC (int)(sizeof precisions / sizeof *precisions)
 
+/* The worst figures of a layer type in a precision. */
+struct worst {
+	int cases;
+	double error, share;
+	const char *case_name; /* of share */
+};
+static struct {
+	const char *type;
+	struct worst of[NPREC];
+} types[128];
+
 struct pair {
+	struct worst *worst;
 	struct harness *h, *ref;
 	struct net n, r;
 	struct precision *p;
@@ -35,6 +49,35 @@ static bool products(const struct opcase *c)
 {
 	return strstr(c->type, "linear") || strstr(c->type, "conv") || !strcmp(c->type, "shortcut") || !strcmp(c->type, "attention") ||
 	       !strcmp(c->type, "lstm") || !strcmp(c->type, "gru");
+}
+
+/* Returns the row of a layer type, or that of the last one if there are too many types. */
+static struct worst *find_worst(const char *type, int precision)
+{
+	size_t i = 0;
+	while (i + 1 < sizeof types / sizeof *types && types[i].type && strcmp(types[i].type, type) != 0)
+		i++;
+	types[i].type = type;
+	return &types[i].of[precision];
+}
+
+static void note_worst(struct worst *w, const char *case_name, double share, double error)
+{
+	share = isnan(share) ? INFINITY : share;
+	if (!w->case_name || share > w->share)
+		w->share = share, w->case_name = case_name;
+	w->error = fmax(w->error, error);
+}
+
+static void print_worst(void)
+{
+	for (size_t i = 0; i < sizeof types / sizeof *types && types[i].type; i++)
+		for (int k = 0; k < NPREC; k++) {
+			const struct worst *w = &types[i].of[k];
+			if (w->cases)
+				printf("worst %s %s %d %.3g %.2g %s\n", types[i].type, gt_tolerance_of(precisions[k].id)->name, w->cases, w->share,
+				       w->error, w->case_name ? w->case_name : "-");
+		}
 }
 
 static enum gt_code compare(struct pair *q, const char *what, const double *got, const double *want, int64_t count, struct gt_err *err)
@@ -49,6 +92,7 @@ static enum gt_code compare(struct pair *q, const char *what, const double *got,
 	double atol = gt_tolerance_atol(p->id, k, halves ? case_rounding(q->n.c, top) : top), rtol = gt_tolerance_of(p->id)->rtol;
 	for (int64_t i = 0; i < count; i++) {
 		double d = fabs(got[i] - want[i]), share = d / (atol + rtol * fabs(want[i]));
+		note_worst(q->worst, q->n.c->name, share, top > 0 ? d / top : 0);
 		if (!(share <= 1))
 			return gt_fail(err, GT_EFAIL, "%s[%lld] = %.9g, ref in f64 has %.9g (tolerance %.2g)", what, (long long)i, got[i], want[i],
 			               atol + rtol * fabs(want[i]));
@@ -132,13 +176,14 @@ static enum gt_code check(struct pair *q, const struct opcase *c, struct gt_err 
 
 static int run(struct harness *h, struct harness *ref, const struct opcase *c, struct precision *p)
 {
-	struct pair q = {.h = h, .ref = ref, .p = p};
+	struct pair q = {.worst = find_worst(c->type, (int)(p - precisions)), .h = h, .ref = ref, .p = p};
 	struct gt_err err = {0};
 	enum gt_code code = check(&q, c, &err);
 	if (code == GT_OK)
 		printf("ok table %s (%s)\n", c->name, gt_tolerance_of(p->id)->name), p->cases++;
 	else
 		printf("%s table %s (%s): %s\n", code == GT_EUNAVAILABLE ? "skip" : "not ok", c->name, gt_tolerance_of(p->id)->name, err.msg);
+	q.worst->cases += code != GT_EUNAVAILABLE;
 	harness_drop(h);
 	harness_drop(ref);
 	gt_arena_close(q.n.arena);
@@ -177,6 +222,7 @@ int main(int argc, char **argv)
 		printf("# table on %s, %s: %d cases, worst error %.2g of a tensor's largest value (%s), %.3f of the tolerance (%s)\n", backend,
 		       gt_tolerance_of(precisions[k].id)->name, precisions[k].cases, precisions[k].error, precisions[k].error_at,
 		       precisions[k].share, precisions[k].share_at);
+	print_worst();
 	harness_close(&h[1]);
 	harness_close(&h[0]);
 	harness_close(&ref);

@@ -19,9 +19,9 @@ struct gt_wino {
 	int64_t n, in, out, h, w, p, q; /* images, channels, sizes of the input and of the output */
 	int64_t top, left;              /* padding */
 	int64_t rows, cols;             /* tiles of an image */
-	const float *x, *b, *dy;
+	const float *x, *b, *res, *dy;
 	float *y, *u;
-	bool relu;
+	int act; /* enum gt_act: none, relu or relu6 */
 	/* distances in floats: between the 36 products in v, m and u, and between tiles in v and m */
 	int64_t stride_in, stride_out, stride_u, ld_in, ld_out;
 };
@@ -91,7 +91,7 @@ enum pass { FORWARD, DX, DW };
 
 struct wino {
 	struct gt_cpu_loop loop; /* its operands; the loop itself is unused */
-	const void *x, *w, *b, *dy;
+	const void *x, *w, *b, *res, *dy;
 	void *y, *dx, *dw, *db;
 	enum pass pass;
 	const struct wino_isa *isa;
@@ -101,9 +101,12 @@ struct wino {
 	float *work;             /* v and m of all threads, behind u */
 	int64_t first, count;    /* for dw: tiles of the current chunk */
 	bool add_dw, add_db;
+	float *kept;             /* u, if the weights are constant: a launch transforms them only once; NULL: u is in the workspace */
+	bool transformed;        /* kept has the transformed weights */
+	int finish;              /* an activation that is applied to the whole output, because transform_output lacks it */
 };
 
-static const struct gt_operand_slot slots[] = {GT_SLOTS(wino, x, w, b, dy, y, dx, dw, db)};
+static const struct gt_operand_slot slots[] = {GT_SLOTS(wino, x, w, b, res, dy, y, dx, dw, db)};
 
 /* ---- weights ------------------------------------------------------------------------------------------------------------------------ */
 /* Unit i is a block of 16 x 16 channels of the product. The weights are [O, I, 3, 3] in memory. dx rotates the filters by 180 degrees and
@@ -235,20 +238,31 @@ static enum gt_code launch_wino(struct gt_dev *dev, struct gt_kernel *head, cons
 	g->y = k->pass == DX ? k->dx : k->y;
 	g->dy = k->dy;
 	g->b = k->pass == FORWARD ? k->b : NULL;
-	g->u = a->scratch;
-	k->work = g->u + 36 * g->stride_u;
+	g->res = k->pass == FORWARD ? k->res : NULL;
+	g->u = k->kept ? k->kept : a->scratch;
+	k->work = k->kept ? a->scratch : g->u + 36 * g->stride_u;
 	if (k->pass == DW) {
 		compute_dw(dev, k);
 		return GT_OK;
 	}
-	gt_cpu_for(dev, g->in / 16 * (g->out / 16), 1, 1, transform_weight_blocks, k);
+	if (!k->transformed)
+		gt_cpu_for(dev, g->in / 16 * (g->out / 16), 1, 1, transform_weight_blocks, k);
+	k->transformed = k->kept;
 	gt_cpu_for(dev, g->n * g->rows * g->cols, k->isa->block, k->isa->block, compute_tiles, k);
+	if (k->finish)
+		gt_cpu_finish(dev, GT_F32, k->finish, k->y, NULL, g->n * g->p * g->q * g->out);
 	return GT_OK;
+}
+
+static void release_wino(struct gt_kernel *head)
+{
+	free(((struct wino *)head)->kept);
+	free(head);
 }
 
 /* Returns whether Winograd's algorithm is faster than the direct sum. Measured against oneDNN's best kernel, one thread, AVX2 and AVX-512:
  * 1.1 to 2 times as fast with 16 channels, 2 to 3 times with 64 and more. It is slower if more than half of the tiles' pixels are outside
- * of the images, and for so few tiles that the transformation of the weights dominates. */
+ * of the images, and for so few tiles that transforming the weights dominates, or reading the transformed weights if that is done once. */
 static bool is_winograd_faster(const struct gt_attr_conv2d *a, const struct gt_tdesc *x, const struct gt_tdesc *y)
 {
 	int64_t tiles = ((y->dim[2] + 3) / 4) * ((y->dim[3] + 3) / 4);
@@ -299,9 +313,21 @@ enum gt_code gt_cpu_winograd_conv(struct gt_dev *dev, const struct gt_opcall *ca
 	k->g = (struct gt_wino){.n = x->dim[0], .in = from->dim[1], .out = to->dim[1], .h = from->dim[2], .w = from->dim[3], .p = to->dim[2],
 	                        .q = to->dim[3], .top = pass == DX ? 2 - a->padding[0] : a->padding[0],
 	                        .left = pass == DX ? 2 - a->padding[1] : a->padding[1], .rows = (to->dim[2] + 3) / 4,
-	                        .cols = (to->dim[3] + 3) / 4, .relu = pass == FORWARD && a->act == GT_ACT_RELU};
+	                        .cols = (to->dim[3] + 3) / 4};
+	if (pass == FORWARD)
+		*(a->act == GT_ACT_RELU || a->act == GT_ACT_RELU6 ? &k->g.act : &k->finish) = a->act;
 	choose_chunk(k, gt_cpu_threads(dev));
-	k->loop.head.scratch = ((size_t)(36 * k->g.stride_u) + k->per_thread * (size_t)(pass == DW ? 1 : gt_cpu_threads(dev))) * sizeof(float);
+	size_t weights = (size_t)(36 * k->g.stride_u), work = k->per_thread * (size_t)(pass == DW ? 1 : gt_cpu_threads(dev));
+	k->loop.head.scratch = ((call->constant ? 0 : weights) + work) * sizeof(float);
+	if (call->constant) {
+		void *kept;
+		k->loop.head.release = release_wino;
+		if (posix_memalign(&kept, 64, weights * sizeof(float))) {
+			release_wino(&k->loop.head);
+			return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", weights * sizeof(float));
+		}
+		k->kept = kept;
+	}
 	if (w->any) {
 		w->layout = gt_tdesc_make(GT_F32, 4, w->dim, false).layout;
 		w->any = false;

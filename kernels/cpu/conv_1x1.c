@@ -30,10 +30,6 @@ struct conv_isa {
 #pragma GCC push_options
 #pragma GCC target("avx512f")
 #include "cpu/vector_avx512.inc"
-#define MASK __mmask16
-#define FIRST(n) ((__mmask16)((1u << ((n) < 16 ? (n) : 16)) - 1))
-#define LOAD_SOME(p, m) _mm512_maskz_loadu_ps(m, p)
-#define STORE_SOME(p, m, v) _mm512_mask_storeu_ps(p, m, v)
 #define MR 12
 #include "cpu/conv_1x1.inc"
 #pragma GCC pop_options
@@ -41,10 +37,6 @@ struct conv_isa {
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #include "cpu/vector_avx2.inc"
-#define MASK __m256i
-#define FIRST(n) _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
-#define LOAD_SOME(p, m) _mm256_maskload_ps(p, m)
-#define STORE_SOME(p, m, v) _mm256_maskstore_ps(p, m, v)
 #define MR 6
 #include "cpu/conv_1x1.inc"
 #pragma GCC pop_options

@@ -27,7 +27,7 @@
 
 /* Version of this interface. It depends on the number of operations, because a new row in GT_OPCODES changes the codes of the rows after
  * it, and on the keys of optimizers, which are members of struct gt_attr_update. */
-#define GT_BACKEND_ABI (10u << 24 | (unsigned)sizeof(struct gt_attr_update) << 16 | (unsigned)GT_OP_COUNT)
+#define GT_BACKEND_ABI (11u << 24 | (unsigned)sizeof(struct gt_attr_update) << 16 | (unsigned)GT_OP_COUNT)
 /* Number of events: record() and wait() take 0 ... GT_EVENTS - 1. The last GT_EVENTS_ENGINE are reserved for the executor and the
  * loaders. */
 #define GT_EVENTS 1024
@@ -82,6 +82,8 @@ struct gt_backend {
 	uint32_t abi;     /* GT_BACKEND_ABI */
 	const char *name; /* "cpu" */
 	bool host_memory; /* the host may read and write alloc() memory directly */
+	/* an evaluation runs faster if batch normalisations are folded into the layers before them (plan/norm_folding.c) */
+	bool folds_norms;
 
 	/* Describes up to cap devices in out and sets *n to the number of devices that exist. If there is no device, returns GT_OK with *n = 0
 	 * and the reason in err->msg. */

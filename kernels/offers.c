@@ -21,6 +21,16 @@ static const char *refuse_linear_loss(const struct gt_opcall *call)
 	           ? "only layers with few outputs are supported; larger layers use a matrix product and a loss" : NULL;
 }
 
+/* linear and conv2d: no kernel adds a residual, and cuDNN and cuBLASLt have relu only. */
+static const char *refuse_epilogue(const struct gt_opcall *call)
+{
+	bool conv = call->code == GT_OP_CONV2D;
+	int act = conv ? ((const struct gt_attr_conv2d *)call->attr)->act : ((const struct gt_attr_linear *)call->attr)->act;
+	if (conv && gt_opcall_operand(call, "res"))
+		return "a residual must be added by a separate call";
+	return act > GT_ACT_RELU ? "only relu may follow in the same call" : NULL;
+}
+
 static const char *refuse_linear_back(const struct gt_opcall *call)
 {
 	const struct gt_tdesc *x = gt_opcall_operand(call, "x");
@@ -97,6 +107,9 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 	case GT_OP_EMBEDDING_DW_UPDATE:
 	case GT_OP_EMBEDDING_BAG_DW_UPDATE:
 		return gt_update_refuses_fused(call);
+	case GT_OP_LINEAR:
+	case GT_OP_CONV2D:
+		return refuse_epilogue(call);
 	case GT_OP_LINEAR_LOSS:
 		return refuse_linear_loss(call);
 	case GT_OP_LINEAR_BACK:

@@ -47,6 +47,7 @@
  * linear.dw+update  Computes dw and updates w with it at once; dw is never stored. s0, s1 and s2 are the states of the optimizer.
  * linear+loss       The last layer and the loss in one kernel (gt_attr_linear_loss).
  * linear.dx+dw      Computes linear.dx and linear.dw in one kernel.
+ * conv2d            y = act(conv(x) + b + res). Only an evaluation has a residual, or an activation other than relu.
  * maxpool2d         idx is the position of the maximum: i32, the offset h * W + w in the input plane, or u8, the offset in the pooling
  *                   window, which includes padding pixels. The gradient of adaptive_maxpool2d is maxpool2d.dx; its idx is i32.
  * batchnorm         y = act(bn(x) + res). In training it updates rmean, rvar and nbt in place.
@@ -131,7 +132,7 @@
 	  "x(N,I) w:w(O,I) [b:f(O)] target:i32(N) [scale:f64()] " \
 	  "-> y(N,O) metrics:any [dy(N,O)]") \
 	X(GT_OP_LINEAR_BACK, "linear.dx+dw", head_back, linear, "dy(N,O) x(N,I) w:w(O,I) [y(N,I)] -> dx(N,I) dw:f(O,I)+ [db:f(O)+]") \
-	X(GT_OP_CONV2D, "conv2d", conv, conv2d, "x(N,_,_,_)~ w:w(O,_,_,_) [b:f(O)] -> y(N,O,_,_)") \
+	X(GT_OP_CONV2D, "conv2d", conv, conv2d, "x(N,_,_,_)~ w:w(O,_,_,_) [b:f(O)] [res(N,O,P,Q)] -> y(N,O,P,Q)") \
 	X(GT_OP_CONV2D_DX, "conv2d.dx", conv, conv2d, "dy(N,O,_,_) w:w(O,_,_,_) -> dx(N,_,_,_)") \
 	X(GT_OP_CONV2D_DW, "conv2d.dw", conv, conv2d, "dy(N,O,_,_) x(N,_,_,_)~ -> [dw:f(O,_,_,_)+] [db:f(O)+]") \
 	X(GT_OP_MAXPOOL2D, "maxpool2d", pool, pool2d, "x(N,C,_,_) -> y(N,C,P,Q) [idx:any(N,C,P,Q)]") \
@@ -242,8 +243,9 @@ const char *gt_opcode_name(enum gt_opcode code);
 
 /* ---- attributes: gt_opcall.attr points to the struct of the operation; a gradient uses the struct of its forward operation --- */
 
-/* An activation that is fused into another operation. Only batch normalisation supports gelu, exact or approximated by tanh. */
-enum gt_act { GT_ACT_NONE, GT_ACT_RELU, GT_ACT_GELU, GT_ACT_GELU_TANH };
+/* An activation that is fused into another operation. Every backend supports relu in linear and conv2d. Batch normalisation also supports
+ * gelu, exact or approximated by tanh. Some backends support all of them in a conv2d of an evaluation. */
+enum gt_act { GT_ACT_NONE, GT_ACT_RELU, GT_ACT_GELU, GT_ACT_GELU_TANH, GT_ACT_RELU6, GT_ACT_SILU, GT_ACT_HARDSWISH };
 
 struct gt_attr_linear {
 	int64_t out; /* output features */
@@ -561,6 +563,8 @@ struct gt_opcall {
 	struct gt_tdesc *in[GT_MAX_IO], *out[GT_MAX_IO];
 	uint32_t accumulate;                             /* bit i: the kernel adds to out[i] */
 	bool deterministic;                              /* allow only fixed orders of reduction (reproducible != none) */
+	/* the parameters do not change after the first launch, so the kernel may keep its own transformed copy of them */
+	bool constant;
 };
 
 #endif

@@ -125,6 +125,13 @@ struct gt_node {
 	gt_vid in[GT_MAX_IO], out[GT_MAX_IO];
 };
 
+/* A batch normalisation that was folded into the layer before it (plan/norm_folding.c). Members are indices of parameters; -1: absent.
+ * With s = gamma / sqrt(var + eps), w is multiplied by s, filter by filter, and mean is replaced by beta + (b - mean) * s. */
+struct gt_norm_fold {
+	int w, b, gamma, beta, mean, var;
+	double eps;
+};
+
 #define GT_MAX_INPUTS 4
 struct gt_graph {
 	struct gt_arena *arena; /* not owned */
@@ -152,6 +159,8 @@ struct gt_graph {
 	int ngroups;
 	int layer;                        /* gt_graph_node copies this to gt_node.layer of each new node */
 	bool backward;                    /* gt_graph_node copies this to gt_node.backward of each new node */
+	struct gt_norm_fold *fold;        /* [nfolds] */
+	int nfolds;
 	int stage, stages;                /* index of the pipeline stage of this graph (gt_partition_stage); number of stages; stages = 0: a
 	                                     whole graph. In the graph of a stage, parameters of other stages have no values, and input, target,
 	                                     output and metrics may be absent (-1) */

@@ -29,7 +29,8 @@ enum gt_code gt_fusion_offered(const struct gt_fusion *f, const struct gt_node *
 	                       .attr = n->attr,
 	                       .nin = n->nin,
 	                       .nout = n->nout,
-	                       .deterministic = f->deterministic};
+	                       .deterministic = f->deterministic,
+	                       .constant = f->space->constant};
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] >= 0) {
 			in[i] = desc_of(f, n->in[i]);
@@ -188,6 +189,12 @@ static const struct {
 	{GT_OP_GELU, gt_fuse_gelu_of_norm},
 	{GT_OP_ADD, gt_fuse_sum_of_gradients}, /* comes after the gelu, because it adds operands to batchnorm.dx */
 	{GT_OP_BATCHNORM_DX, gt_fuse_output_again},
+	{GT_OP_ADD, gt_fuse_sum_of_conv},
+	{GT_OP_RELU, gt_fuse_act_of_conv}, /* activations come after the sum */
+	{GT_OP_RELU6, gt_fuse_act_of_conv},
+	{GT_OP_GELU, gt_fuse_act_of_conv},
+	{GT_OP_SILU, gt_fuse_act_of_conv},
+	{GT_OP_HARDSWISH, gt_fuse_act_of_conv},
 };
 
 enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err)

@@ -66,7 +66,8 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	                       .attr = n->attr,
 	                       .nin = n->nin,
 	                       .nout = n->nout,
-	                       .deterministic = deterministic};
+	                       .deterministic = deterministic,
+	                       .constant = s->constant};
 	struct gt_call *c = &p->call[p->ncalls];
 
 	if (oc.code == GT_OP_COMM) {

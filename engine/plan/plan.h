@@ -15,7 +15,7 @@
  *	gt_space_alloc(s, err);                                    allocates each arena once
  *	gt_plan_bind(p);                                           fills in the kernels' operand pointers
  *
- *	gt_graph --- fuse.h, recompute.h, syncbn.h, image_padding.c, backend_fusion.c, fused_update.c rewrite it
+ *	gt_graph --- fuse.h, recompute.h, syncbn.h, image_padding.c, norm_folding.c, backend_fusion.c, fused_update.c rewrite it
  *	    |  lower.c: choose layouts, prepare one kernel a node; layout.c: offsets of parameters; memory.c: offsets of activations
  *	gt_plan --- calls with operands, in execution order
  *	    |  mode_*.c: the strategy (strategy.h) adds loads, collectives, transfers and the optimizer's update
@@ -161,6 +161,7 @@ struct gt_space {
 	struct gt_param_layout layout;
 	struct gt_shards shards;
 	struct gt_memory memory;
+	bool constant; /* the parameters do not change after the first launch (gt_opcall.constant); set it before the first plan */
 };
 
 /* A position in an arena: an offset from the arena's base, whose device address is known only after gt_space_alloc. */
@@ -241,6 +242,12 @@ enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const 
  * patterns. For each pattern it calls the backend's prepare(); if the backend refuses the call, the graph is unchanged. Call it on a graph
  * that is otherwise finished, before gt_plan_fuse_updates. accumulate and deterministic are the values that gt_plan_make will get. */
 enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err);
+
+/* norm_folding.c: in an evaluation whose parameters do not change, folds each batch normalisation into the convolution or linear layer
+ * before it, if nothing else reads that layer's output and the backend benefits (gt_backend.folds_norms). The node of the normalisation
+ * disappears; its activation and its residual become those of the layer. The layer reads its bias from the running mean, so the caller
+ * must change the values of the parameters as g->fold tells (session/session_fold.c). Call it after gt_graph_fuse. */
+enum gt_code gt_plan_fold_norms(struct gt_space *s, struct gt_graph *g, bool deterministic, struct gt_err *err);
 
 /* image_padding.c: where the backend supports it and only convolutions without groups read the images, pads the channels of the images to
  * a multiple of GT_CHANNEL_PAD. The decision does not depend on the batch size, so that all graphs of a model have the same input. Call it

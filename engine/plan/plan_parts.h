@@ -37,6 +37,12 @@ enum gt_code gt_fuse_output_again(struct gt_fusion *f, int i, struct gt_err *err
 enum gt_code gt_fuse_pool_indices(struct gt_fusion *f, int i, struct gt_err *err);         /* i: maxpool2d.dx */
 enum gt_code gt_fuse_pool_without_indices(struct gt_fusion *f, int i, struct gt_err *err); /* i: maxpool2d, adaptive_maxpool2d */
 
+/* epilogue_fusion.c: patterns of evaluations, each of which tries to rewrite node i */
+enum gt_code gt_fuse_sum_of_conv(struct gt_fusion *f, int i, struct gt_err *err); /* i: add */
+enum gt_code gt_fuse_act_of_conv(struct gt_fusion *f, int i, struct gt_err *err); /* i: an activation */
+/* Returns the index of the node that computes v, if node `reader` is the only one that reads v; otherwise -1. */
+int gt_fusion_sole_source(const struct gt_graph *g, gt_vid v, int reader);
+
 /* layout.c */
 /* Prepares the parameters' layouts for the first graph of a space. Call it before the first kernel is prepared. */
 enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_err *err);

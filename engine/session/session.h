@@ -74,6 +74,8 @@ struct gt_session_spec {
 	 * GT_AGAINST_ROUNDING and a seed: move each result by a rounding instead. NULL: neither */
 	const char *against;
 	bool samples_only;       /* the session only delivers samples: it makes no plans. See gt_session_loader_open */
+	/* the session loads weights once and never saves them, so its plans may change them (gt_session_fold_norms) */
+	bool inference;
 	bool dry;                /* the session only plans: checks that the data exists but does not read it, allocates no device memory */
 };
 
@@ -251,6 +253,10 @@ enum gt_code gt_session_next_prog(struct gt_session *s, int64_t step, int64_t ep
 
 /* Rejects a metric of checkpoint.best, train.early_stop or the schedule plateau that the run never measures. */
 enum gt_code gt_session_check_metrics(const struct gt_session *s, struct gt_err *err);
+
+/* session_fold.c: in a session with gt_session_spec.inference, changes the weights for the batch normalisations that its plans have folded
+ * into other layers (gt_graph.fold). Call it once, after gt_state_load. */
+enum gt_code gt_session_fold_norms(struct gt_session *s, struct gt_err *err);
 
 /* Initialises parameters by the config's method and seed, and buffers to their constants. */
 enum gt_code gt_session_init(struct gt_session *s, struct gt_err *err);

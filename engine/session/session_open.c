@@ -108,6 +108,8 @@ static enum gt_code open_parts(struct gt_session *s, const struct gt_session_spe
 		return GT_OK;
 	GT_TRY(gt_session_pipe_open(s, spec->train, err));
 	GT_TRY(shard_arenas(s, spec, err));
+	s->space->constant = spec->inference && !gt_session_is_pipeline(s) && !gt_space_sharded(s->space, GT_A_PARAM) &&
+	                     !s->space->shards.spec.shared_params;
 	GT_TRY(gt_session_programs_open(s, spec, err));
 	if (spec->sized)
 		GT_TRY(spec->sized(spec->user, s, err));

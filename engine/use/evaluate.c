@@ -233,6 +233,7 @@ static enum gt_code evaluate_split(void *user, struct gt_session *s, struct gt_e
 		return gt_fail(err, GT_EINTERNAL, "the data has no split to evaluate");
 	GT_TRY(check_report(j, s, err));
 	GT_TRY(gt_state_load(s, j->ckpt, false, err));
+	GT_TRY(gt_session_fold_norms(s, err));
 	if (s->at.rank == 0) {
 		j->split = (enum gt_split)split;
 		j->tally.samples = s->data.view[split].n;
@@ -280,6 +281,7 @@ enum gt_code gt_eval(const char *path, const char *data, const char *split, bool
 	snprintf(start, sizeof start, "an evaluation of step %lld", (long long)gt_ckpt_meta(ckpt)->step);
 	struct gt_rank_session r = {.conf = j.c, .opts = o, .start = start, .body = evaluate_split, .user = &j};
 	r.spec.ckpt = ckpt;
+	r.spec.inference = true;
 	r.spec.eval[id] = true;
 	r.spec.or_valid = !split && !data;
 	r.spec.measure = data;

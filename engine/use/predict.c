@@ -147,6 +147,7 @@ static enum gt_code predict_all(struct gt_predictor *p, const struct gt_inputs *
 	int64_t failed = 0, all = 0;
 	bool tables = p->s->data.files->learned != NULL;
 	GT_TRY(gt_state_load(p->s, p->ckpt, false, err));
+	GT_TRY(gt_session_fold_norms(p->s, err));
 	GT_TRY(gt_predictor_open(p, err));
 	GT_TRY(tables ? gt_predict_tables(p, in, &failed, &all, err) : predict_images(p, in, &failed, err));
 	GT_TRY(gt_predictor_flush(p, err));
@@ -199,7 +200,8 @@ static enum gt_code predict_with_checkpoint(struct gt_predictor *p, const struct
 	GT_TRY(gt_inference_open(spec->ckpt, NULL, 0, &ckpt, &c, err));
 	p->ckpt = ckpt;
 	gt_ranks_use_one(c);
-	struct gt_session_spec session = {.conf = c, .device = spec->device, .ckpt = ckpt, .predict = GT_PREDICT_BATCH};
+	struct gt_session_spec session = {.conf = c, .device = spec->device, .ckpt = ckpt, .predict = GT_PREDICT_BATCH,
+	                                  .inference = true};
 	in->kind = gt_format_input(c->data.format);
 	enum gt_code code = check_options(spec, in->kind, err);
 	if (code == GT_OK)

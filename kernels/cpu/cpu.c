@@ -277,6 +277,7 @@ const struct gt_backend gt_backend_cpu = {
 	.abi = GT_BACKEND_ABI,
 	.name = "cpu",
 	.host_memory = true,
+	.folds_norms = true,
 	.probe = cpu_probe,
 	.open = cpu_open,
 	.close = cpu_close,

@@ -20,7 +20,9 @@ struct job {
 	const struct gt_attr_conv2d *conv; /* attributes of the convolution; NULL: the operation is linear */
 	int64_t groups;
 	int act;
-	int64_t parts; /* number of parts of the batch, executed one after the other; above 1 only in a forward pass with relu, or if `wide` */
+	int res; /* number of the input that is the residual; -1: none */
+	/* number of parts of the batch, executed one after the other; above 1 only in a forward pass with an epilogue, or if `wide` */
+	int64_t parts;
 	const struct gt_tdesc *x, *y, *b; /* operands of oneDNN's primitive */
 	struct gt_tdesc *w;
 	struct gt_dnnl_md mx, my, mb;
@@ -246,7 +248,7 @@ static enum gt_code build_kernel(struct job *j, struct gt_dnnl_kernel *k, dnnl_p
 		GT_TRY(gt_dnnl_step_add(dev, k, pd, args, o.b ? 4 : 3, err));
 		if (j->wide)
 			GT_TRY(gt_dnnl_narrow_add(k, o.y, gt_tdesc_padded(j->y) / j->parts, err));
-		return j->act == GT_ACT_RELU ? gt_dnnl_relu_add(k, gt_opcall_output(j->call), true, err) : GT_OK;
+		return j->act || j->res >= 0 ? gt_dnnl_finish_add(k, gt_opcall_output(j->call), j->act, j->res, true, err) : GT_OK;
 	}
 	if (j->pass == GT_DNNL_DX) {
 		dnnl_exec_arg_t args[] = {{DNNL_ARG_DIFF_DST, o.y}, {DNNL_ARG_WEIGHTS, o.w}, {DNNL_ARG_DIFF_SRC, o.x}};
@@ -267,9 +269,9 @@ static enum gt_code build_kernel(struct job *j, struct gt_dnnl_kernel *k, dnnl_p
 	return GT_OK;
 }
 
-/* A batch is executed in parts whose output has about this size, so that the relu after a convolution finds the output in the cache. All
+/* A batch is executed in parts whose output has about this size, so that residual and activation find the output in the cache. All
  * parts have the same size, because they share a primitive. */
-#define RELU_PART (1 << 20) /* bytes of output per thread: half of an L2 cache */
+#define FINISH_PART (1 << 20) /* bytes of output per thread: half of an L2 cache */
 
 /* A widened batch is executed in parts whose f32 copies together have about this size, so that bf16 still needs less memory than f32. The
  * division depends on shapes only, because sums over parts must not depend on the number of threads. */
@@ -295,10 +297,10 @@ static int64_t parts_of(const struct job *j)
 			parts *= 2;
 		return parts;
 	}
-	if (j->pass != GT_DNNL_FWD || !j->conv || j->act != GT_ACT_RELU || j->x->layout.order[0] || j->y->layout.order[0] ||
+	if (j->pass != GT_DNNL_FWD || !j->conv || (!j->act && j->res < 0) || j->x->layout.order[0] || j->y->layout.order[0] ||
 	    j->x->layout.nblk || j->y->layout.nblk)
 		return 1;
-	while (n / parts % 2 == 0 && n / parts / 2 >= threads && bytes / parts > RELU_PART * threads)
+	while (n / parts % 2 == 0 && n / parts / 2 >= threads && bytes / parts > FINISH_PART * threads)
 		parts *= 2;
 	return parts;
 }
@@ -369,10 +371,19 @@ static enum gt_code prepare_kernel(struct job *j, struct gt_kernel **out, struct
 enum gt_code gt_cpu_conv(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_conv2d *a = call->attr;
-	struct job j = {.dev = dev, .call = call, .conv = a, .groups = a->groups > 1 ? a->groups : 1, .act = a->act};
+	struct job j = {.dev = dev, .call = call, .conv = a, .groups = a->groups > 1 ? a->groups : 1, .act = a->act, .res = -1};
 	j.pass = call->code == GT_OP_CONV2D ? GT_DNNL_FWD : call->code == GT_OP_CONV2D_DX ? GT_DNNL_DX : GT_DNNL_DW;
+	if (j.pass == GT_DNNL_FWD && gt_opcall_operand(call, "res"))
+		j.res = gt_opsig_find_input(GT_OP_CONV2D, "res");
 	if (gt_cpu_winograd(dev)) {
 		GT_TRY(gt_cpu_winograd_conv(dev, call, out, err));
+		if (*out)
+			return GT_OK;
+	}
+	if (j.pass == GT_DNNL_FWD) {
+		GT_TRY(gt_cpu_conv_1x1(dev, call, out, err));
+		if (!*out)
+			GT_TRY(gt_cpu_conv_depthwise(dev, call, out, err));
 		if (*out)
 			return GT_OK;
 	}
@@ -382,7 +393,7 @@ enum gt_code gt_cpu_conv(struct gt_dev *dev, const struct gt_opcall *call, struc
 enum gt_code gt_dnnl_linear(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_linear *a = call->attr;
-	struct job j = {.dev = dev, .call = call, .groups = 1, .act = a->act};
+	struct job j = {.dev = dev, .call = call, .groups = 1, .act = a->act, .res = -1};
 	j.pass = call->code == GT_OP_LINEAR ? GT_DNNL_FWD : call->code == GT_OP_LINEAR_DX ? GT_DNNL_DX : GT_DNNL_DW;
 	return prepare_kernel(&j, out, err);
 }

@@ -282,9 +282,12 @@ static void loop_step(struct gt_dev *dev, const struct gt_dnnl_kernel *k, const 
 	case GT_DNNL_SUM:
 		add_f32(gt_cpu_threads(dev), (float *)a->out[s->operand] + at, scratch, s->count, s->add || (slice && !s->moves));
 		break;
-	case GT_DNNL_RELU:
-		if (s->moves || slice == k->slices - 1)
-			gt_cpu_relu(dev, s->type, (char *)a->out[s->operand] + (size_t)at * gt_dtype_size(s->type), s->count);
+	case GT_DNNL_FINISH:
+		if (s->moves || slice == k->slices - 1) {
+			size_t offset = (size_t)at * gt_dtype_size(s->type);
+			const char *res = s->res < 0 ? NULL : (const char *)a->in[s->res] + offset;
+			gt_cpu_finish(dev, s->type, s->act, (char *)a->out[s->operand] + offset, res, s->count);
+		}
 		break;
 	case GT_DNNL_WIDEN:
 		gt_cpu_widen(dev, scratch, (const uint16_t *)a->in[s->operand] + at, s->count);
@@ -458,10 +461,12 @@ enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t 
 	                err);
 }
 
-enum gt_code gt_dnnl_relu_add(struct gt_dnnl_kernel *k, const struct gt_tdesc *y, bool moves, struct gt_err *err)
+enum gt_code gt_dnnl_finish_add(struct gt_dnnl_kernel *k, const struct gt_tdesc *y, int act, int res, bool moves, struct gt_err *err)
 {
 	int64_t count = gt_tdesc_padded(y) / (moves ? k->slices : 1);
-	return loop_add(k, NULL, &(struct gt_dnnl_step){.action = GT_DNNL_RELU, .count = count, .type = y->dtype, .moves = moves}, err);
+	return loop_add(
+	    k, NULL,
+	    &(struct gt_dnnl_step){.action = GT_DNNL_FINISH, .count = count, .type = y->dtype, .act = act, .res = res, .moves = moves}, err);
 }
 
 enum gt_code gt_dnnl_widen_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int index, int64_t count,

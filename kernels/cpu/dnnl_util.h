@@ -43,7 +43,7 @@ struct gt_dnnl_tensor {
 enum gt_dnnl_action {
 	GT_DNNL_EXECUTE, /* executes prim */
 	GT_DNNL_SUM,     /* out[operand] += the f32 elements at `offset` in the workspace */
-	GT_DNNL_RELU,    /* y = relu(y), of the first output */
+	GT_DNNL_FINISH,  /* y = act(y + res), of the first output */
 	GT_DNNL_WIDEN,   /* f32 elements at `offset` in the workspace = the bf16 elements of in[operand] */
 	GT_DNNL_PAIR,    /* interleaves pairs of rows of the f32 blocks of out[operand] or, if it is -1, at `offset` in the workspace */
 	GT_DNNL_NARROW,  /* the bf16 elements of out[operand] = the f32 elements at `offset` in the workspace, rounded to nearest even */
@@ -60,7 +60,8 @@ struct gt_dnnl_step {
 	int64_t count;      /* number of elements for one slice */
 	bool moves;         /* true: every slice has its own `count` elements of the operand; false: all slices have the same elements */
 	bool add;           /* GT_DNNL_SUM without `moves`: whether the first slice, too, adds to the output; false: it overwrites the output */
-	enum gt_dtype type; /* GT_DNNL_RELU: type of the output */
+	enum gt_dtype type; /* GT_DNNL_FINISH: type of the output */
+	int act, res;       /* GT_DNNL_FINISH: enum gt_act; number of the input that is the residual, -1: none */
 	int64_t rows, cols; /* GT_DNNL_PAIR: size of a block */
 };
 
@@ -94,10 +95,10 @@ enum gt_code gt_dnnl_pair_add(struct gt_dnnl_kernel *k, dnnl_memory_t mem, int64
  * own count elements of out[index]; otherwise all slices add to the same elements, which the first slice overwrites if add is false. */
 enum gt_code gt_dnnl_sum_add(struct gt_dnnl_kernel *k, int index, dnnl_memory_t mem, int64_t count, bool add, bool moves,
                              struct gt_err *err);
-/* Adds the step y = relu(y) over the elements of y, the first output. If moves is true, each slice of the batch has its own consecutive
- * elements; otherwise the last slice processes all elements. oneDNN's relu, as a primitive or as a post-op, turns NaN into 0;
- * PyTorch's keeps it. */
-enum gt_code gt_dnnl_relu_add(struct gt_dnnl_kernel *k, const struct gt_tdesc *y, bool moves, struct gt_err *err);
+/* Adds the step y = act(y + res) over the elements of y, the first output. res: number of the input that is the residual; -1: none. If
+ * moves is true, each slice of the batch has its own consecutive elements; otherwise the last slice processes all elements. oneDNN's relu,
+ * as a primitive or as a post-op, turns NaN into 0; PyTorch's keeps it. */
+enum gt_code gt_dnnl_finish_add(struct gt_dnnl_kernel *k, const struct gt_tdesc *y, int act, int res, bool moves, struct gt_err *err);
 /* Sets the number of bytes by which the address of a tensor of k advances from one slice of the batch to the next. */
 void gt_dnnl_slice(struct gt_dnnl_kernel *k, dnnl_memory_t mem, size_t stride);
 /* Adds a scratch tensor *mem with the descriptor md, of f32, and the step that copies the bf16 operand in[index], of the same layout, into

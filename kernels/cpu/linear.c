@@ -191,6 +191,8 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	const struct gt_tdesc *x = gt_opcall_operand(call, fwd || dw ? "x" : "dx");
 	struct gt_tdesc *w = gt_opcall_operand(call, dw ? "dw" : "w");
 	struct linear *k;
+	if (attr->act > GT_ACT_RELU)
+		return gt_opcall_refuse(call, err, "only relu may follow in the same call");
 	if (fwd && call->nout > 1) /* the output of relu is used as the mask; reading it costs nothing, because it is in the cache */
 		return gt_opcall_refuse(call, err, "this backend does not write bit masks");
 	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))

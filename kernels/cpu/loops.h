@@ -20,8 +20,8 @@ typedef void gt_range_fn(const void *ctx, int64_t begin, int64_t end);
  * joining threads costs about 2 us. */
 void gt_cpu_for(const struct gt_dev *dev, int64_t n, int64_t grain, int64_t align, gt_range_fn *fn, const void *ctx);
 
-/* y = relu(y) over n elements of f32, bf16 or f64 (eltwise.c). */
-void gt_cpu_relu(const struct gt_dev *dev, enum gt_dtype type, void *y, int64_t n);
+/* y = act(y + res) over n elements of f32, bf16 or f64 (eltwise.c). act: enum gt_act. res NULL: there is no residual. */
+void gt_cpu_finish(const struct gt_dev *dev, enum gt_dtype type, int act, void *y, const void *res, int64_t n);
 /* y = x over n elements, from bf16 to f32 (widen) and from f32 to bf16, rounded to nearest even (narrow; eltwise.c). */
 void gt_cpu_widen(const struct gt_dev *dev, float *y, const uint16_t *x, int64_t n);
 void gt_cpu_narrow(const struct gt_dev *dev, uint16_t *y, const float *x, int64_t n);

@@ -23,9 +23,9 @@ struct gt_wino {
 	int64_t top, left;              /* padding */
 	int64_t rows, cols;             /* tiles of an image */
 	int64_t begin, width;           /* the block of output channels that m and u hold: begin … begin + width - 1 */
-	const float *x, *b, *dy;
+	const float *x, *b, *res, *dy;
 	float *y, *u;
-	bool relu;
+	int act; /* enum gt_act: none, relu or relu6 */
 	/* distances in floats: between the 36 products in v, m and u, and between tiles in v and m */
 	int64_t stride_in, stride_out, stride_u, ld_in, ld_out;
 };
@@ -107,7 +107,7 @@ enum pass { FORWARD, DX, DW };
 
 struct wino {
 	struct gt_cpu_loop loop; /* its operands; the loop itself is unused */
-	const void *x, *w, *b, *dy;
+	const void *x, *w, *b, *res, *dy;
 	void *y, *dx, *dw, *db;
 	enum pass pass;
 	const struct wino_isa *isa;
@@ -120,9 +120,12 @@ struct wino {
 	float *work;             /* v and m of all threads, behind u and the shared v */
 	int64_t first, count;    /* for dw: tiles of the current chunk */
 	bool add_dw, add_db;
+	float *kept;             /* u, if the weights are constant: a launch transforms them only once; NULL: u is in the workspace */
+	bool transformed;        /* kept has the transformed weights */
+	int finish;              /* an activation that is applied to the whole output, because transform_output lacks it */
 };
 
-static const struct gt_operand_slot slots[] = {GT_SLOTS(wino, x, w, b, dy, y, dx, dw, db)};
+static const struct gt_operand_slot slots[] = {GT_SLOTS(wino, x, w, b, res, dy, y, dx, dw, db)};
 
 /* ---- weights ------------------------------------------------------------------------------------------------------------------------ */
 /* Unit i is a block of 16 x 16 channels of the product. The weights are [O, I, 3, 3] in memory. dx rotates the filters by 180 degrees and
@@ -218,9 +221,13 @@ static void compute_product(struct gt_dev *dev, struct wino *k)
 	if (k->shared_v)
 		gt_cpu_for(dev, tiles, k->isa->block, k->isa->block, transform_tiles, k);
 	for (int64_t o = 0; select_block(k, o); o += k->block) {
-		gt_cpu_for(dev, g->in / 16 * (g->width / 16), 1, 1, transform_weight_blocks, k);
+		if (!k->transformed)
+			gt_cpu_for(dev, g->in / 16 * (g->width / 16), 1, 1, transform_weight_blocks, k);
 		gt_cpu_for(dev, tiles, k->isa->block, k->isa->block, compute_tiles, k);
 	}
+	k->transformed = k->kept;
+	if (k->finish)
+		gt_cpu_finish(dev, GT_F32, k->finish, k->y, NULL, g->n * g->p * g->q * g->out);
 }
 
 /* ---- dw ----------------------------------------------------------------------------------------------------------------------------- */
@@ -302,8 +309,9 @@ static enum gt_code launch_wino(struct gt_dev *dev, struct gt_kernel *head, cons
 	g->y = k->pass == DX ? k->dx : k->y;
 	g->dy = k->dy;
 	g->b = k->pass == FORWARD ? k->b : NULL;
-	g->u = a->scratch;
-	k->v = g->u + 36 * g->stride_u;
+	g->res = k->pass == FORWARD ? k->res : NULL;
+	g->u = k->kept ? k->kept : a->scratch;
+	k->v = k->kept ? a->scratch : g->u + 36 * g->stride_u;
 	k->work = k->v + k->shared_v;
 	if (k->pass == DW)
 		compute_dw(dev, k);
@@ -312,10 +320,16 @@ static enum gt_code launch_wino(struct gt_dev *dev, struct gt_kernel *head, cons
 	return GT_OK;
 }
 
+static void release_wino(struct gt_kernel *head)
+{
+	free(((struct wino *)head)->kept);
+	free(head);
+}
+
 /* Returns whether Winograd's algorithm is faster than the direct sum. Measured against oneDNN's best kernel, one thread, AVX2 and AVX-512
  * (on arm64 nothing has been measured):
  * 1.1 to 2 times as fast with 16 channels, 2 to 3 times with 64 and more. It is slower if more than half of the tiles' pixels are outside
- * of the images, and for so few tiles that the transformation of the weights dominates. */
+ * of the images, and for so few tiles that transforming the weights dominates, or reading the transformed weights if that is done once. */
 static bool is_winograd_faster(const struct gt_attr_conv2d *a, const struct gt_tdesc *x, const struct gt_tdesc *y)
 {
 	int64_t tiles = ((y->dim[2] + 3) / 4) * ((y->dim[3] + 3) / 4);
@@ -352,12 +366,12 @@ static size_t choose_chunk(struct wino *k, int threads, int64_t block)
 	return (size_t)(36 * g->stride_u) + k->shared_v + k->per_thread * (size_t)(dw ? 1 : threads);
 }
 
-/* Chooses blocks of output channels if they need less than half of the workspace. A block of dw needs all tiles in one chunk. Returns the
- * floats of the workspace. */
-static size_t choose_blocks(struct wino *k, int threads)
+/* Chooses blocks of output channels if they need less than half of the workspace. A block of dw needs all tiles in one chunk. Weights that
+ * are kept are transformed whole. Returns the floats of u, v and m. */
+static size_t choose_blocks(struct wino *k, int threads, bool keeps)
 {
 	size_t whole = choose_chunk(k, threads, k->g.out);
-	bool possible = k->g.out > BLOCK && (k->pass != DW || k->chunk >= k->g.n * k->g.rows * k->g.cols);
+	bool possible = !keeps && k->g.out > BLOCK && (k->pass != DW || k->chunk >= k->g.n * k->g.rows * k->g.cols);
 	size_t blocks = possible ? choose_chunk(k, threads, BLOCK) : whole;
 	return blocks < whole / 2 ? blocks : choose_chunk(k, threads, k->g.out);
 }
@@ -383,8 +397,20 @@ enum gt_code gt_cpu_winograd_conv(struct gt_dev *dev, const struct gt_opcall *ca
 	k->g = (struct gt_wino){.n = x->dim[0], .in = from->dim[1], .out = to->dim[1], .h = from->dim[2], .w = from->dim[3], .p = to->dim[2],
 	                        .q = to->dim[3], .top = pass == DX ? 2 - a->padding[0] : a->padding[0],
 	                        .left = pass == DX ? 2 - a->padding[1] : a->padding[1], .rows = (to->dim[2] + 3) / 4,
-	                        .cols = (to->dim[3] + 3) / 4, .relu = pass == FORWARD && a->act == GT_ACT_RELU};
-	k->loop.head.scratch = choose_blocks(k, gt_cpu_threads(dev)) * sizeof(float);
+	                        .cols = (to->dim[3] + 3) / 4};
+	if (pass == FORWARD)
+		*(a->act == GT_ACT_RELU || a->act == GT_ACT_RELU6 ? &k->g.act : &k->finish) = a->act;
+	size_t floats = choose_blocks(k, gt_cpu_threads(dev), call->constant), weights = (size_t)(36 * k->g.stride_u);
+	k->loop.head.scratch = (call->constant ? floats - weights : floats) * sizeof(float);
+	if (call->constant) {
+		void *kept;
+		k->loop.head.release = release_wino;
+		if (posix_memalign(&kept, 64, weights * sizeof(float))) {
+			release_wino(&k->loop.head);
+			return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", weights * sizeof(float));
+		}
+		k->kept = kept;
+	}
 	if (w->any) {
 		w->layout = gt_tdesc_make(GT_F32, 4, w->dim, false).layout;
 		w->any = false;

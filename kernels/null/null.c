@@ -79,6 +79,8 @@ static const char *cpu_refuses(const struct gt_opcall *call)
 		return "this backend computes the sum of squares in a separate call";
 	if (call->code == GT_OP_LINEAR_LOSS || call->code == GT_OP_LINEAR_BACK || (call->code == GT_OP_LINEAR && call->nout > 1))
 		return "the update is separate from the product in this backend, as on the CPU";
+	if (call->code == GT_OP_LINEAR && ((const struct gt_attr_linear *)call->attr)->act > GT_ACT_RELU)
+		return "only relu may follow in the same call in this backend, as on the CPU";
 	const char *fused = gt_update_refuses_fused(call);
 	if (fused)
 		return fused;

@@ -1,0 +1,194 @@
+/* 1x1 convolutions in f32 whose weights are constant: the product of the pixels [pixels, in] and the weights [in, out]. The first launch
+ * packs the weights in panels of a few columns, which later launches read. The sums begin with the bias and the residual, and the
+ * activation is applied while the result is in registers. oneDNN's kernels are as fast at the product itself, but their relu loses a NaN.
+ *
+ *     for each chunk of pixels, part of `in`, panel:    y[chunk][panel] += x[chunk][part] w[part][panel]
+ *
+ * The order of all sums depends on the shapes only, not on the number of threads. */
+#include "cpu/loops.h"
+#include <omp.h>
+#include <string.h>
+
+/* A block of the result: rows of pixels, and the columns of one panel. */
+struct product {
+	const float *a, *panel, *bias; /* a: [rows][lda]; bias NULL: adds to y */
+	float *y;
+	int64_t lda, ld, rows, n; /* ld: distance between rows of y; n: length of the part of the sum */
+	int64_t cols;             /* columns that exist, at most the width of a panel */
+	int act;                  /* enum gt_act: none, relu or relu6 */
+};
+
+struct conv_isa {
+	int64_t width; /* columns of a panel */
+	void (*multiply)(const struct product *p);
+	void (*add_bias)(const float *res, const float *bias, float *y, int64_t rows, int64_t cols);
+};
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#pragma GCC push_options
+#pragma GCC target("avx512f")
+#include "cpu/vector_avx512.inc"
+#define MR 12
+#include "cpu/conv_1x1.inc"
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#include "cpu/vector_avx2.inc"
+#define MR 6
+#include "cpu/conv_1x1.inc"
+#pragma GCC pop_options
+
+static const struct conv_isa *choose_isa(void)
+{
+	return GT_CPU_AVX512 ? &conv_1x1_avx512 : GT_CPU_AVX2 ? &conv_1x1_avx2 : NULL;
+}
+#else
+static const struct conv_isa *choose_isa(void)
+{
+	return NULL;
+}
+#endif
+
+#define PART 256            /* length of a part of the sum: the panel's part stays in the L1 cache */
+#define CHUNK (160 << 10)   /* floats of x and y in a chunk, which stays in the L2 cache */
+#define CHUNK_LEAST 48      /* pixels: with fewer, reading the weights would take longer than the products */
+#define CHUNK_MOST 192
+
+struct conv {
+	struct gt_cpu_loop loop; /* its operands; the loop itself is unused */
+	const float *x, *w, *b, *res;
+	float *y;
+	const struct conv_isa *isa;
+	int64_t n, h, wide, p, q, in, out, stride[2];
+	int64_t chunk;   /* pixels of a chunk */
+	int act, finish; /* enum gt_act: the activation of the product; an activation that is applied to the whole output */
+	float *panels;   /* packed weights, then the bias, both padded with zeros to whole panels */
+	bool packed;
+	float *work;     /* for strides: a chunk of x for each thread */
+};
+
+static const struct gt_operand_slot slots[] = {GT_SLOTS(conv, x, w, b, res, y)};
+
+static int64_t padded_out(const struct conv *k)
+{
+	return (k->out + k->isa->width - 1) / k->isa->width * k->isa->width;
+}
+
+/* Packs panels [begin, end): panel i has rows of `width` values, one row for each input channel. */
+static void pack_panels(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct conv *k = ctx;
+	int64_t width = k->isa->width;
+	for (int64_t o = begin * width; o < end * width; o++) {
+		float *to = k->panels + o / width * width * k->in + o % width;
+		for (int64_t i = 0; i < k->in; i++)
+			to[i * width] = o < k->out ? k->w[o * k->in + i] : 0;
+	}
+}
+
+/* Returns the address of pixel r of the output in the input. */
+static const float *pixel_of(const struct conv *k, int64_t r)
+{
+	int64_t image = r / (k->p * k->q), at = r % (k->p * k->q);
+	return k->x + ((image * k->h + at / k->q * k->stride[0]) * k->wide + at % k->q * k->stride[1]) * k->in;
+}
+
+static void multiply_pixels(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct conv *k = ctx;
+	int64_t width = k->isa->width;
+	bool strided = k->stride[0] > 1 || k->stride[1] > 1;
+	float *chunk = strided ? k->work + omp_get_thread_num() * k->chunk * k->in : NULL;
+	const float *bias = k->panels + padded_out(k) * k->in;
+	for (int64_t r = begin; r < end; r += k->chunk) {
+		struct product p = {.lda = k->in, .ld = k->out, .rows = end - r < k->chunk ? end - r : k->chunk};
+		for (int64_t i = 0; strided && i < p.rows; i++)
+			memcpy(chunk + i * k->in, pixel_of(k, r + i), (size_t)k->in * sizeof *chunk);
+		if (k->res) /* in the order of memory, which is faster than reading it panel by panel */
+			k->isa->add_bias(k->res + r * k->out, bias, k->y + r * k->out, p.rows, k->out);
+		for (int64_t k0 = 0; k0 < k->in; k0 += PART) {
+			bool last = k0 + PART >= k->in;
+			p.a = (strided ? chunk : k->x + r * k->in) + k0;
+			p.n = last ? k->in - k0 : PART;
+			p.act = last ? k->act : GT_ACT_NONE;
+			for (int64_t o = 0; o < k->out; o += width) {
+				p.cols = k->out - o < width ? k->out - o : width;
+				p.panel = k->panels + o * k->in + k0 * width;
+				p.bias = k0 || k->res ? NULL : bias + o;
+				p.y = k->y + r * k->out + o;
+				k->isa->multiply(&p);
+			}
+		}
+	}
+}
+
+static enum gt_code launch_conv(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	struct conv *k = gt_cpu_loop_bind(head, a);
+	int64_t pixels = k->n * k->p * k->q;
+	(void)err;
+	k->work = a->scratch;
+	if (!k->packed) {
+		gt_cpu_for(dev, padded_out(k) / k->isa->width, 1, 1, pack_panels, k);
+		if (k->b)
+			memcpy(k->panels + padded_out(k) * k->in, k->b, (size_t)k->out * sizeof *k->b);
+		k->packed = true;
+	}
+	gt_cpu_for(dev, pixels, 24, 12, multiply_pixels, k);
+	if (k->finish)
+		gt_cpu_finish(dev, GT_F32, k->finish, k->y, NULL, pixels * k->out);
+	return GT_OK;
+}
+
+static void release_conv(struct gt_kernel *head)
+{
+	free(((struct conv *)head)->panels);
+	free(head);
+}
+
+static int64_t choose_chunk(int64_t in, int64_t out)
+{
+	int64_t n = CHUNK / (in + out) / CHUNK_LEAST * CHUNK_LEAST;
+	return n < CHUNK_LEAST ? CHUNK_LEAST : n > CHUNK_MOST ? CHUNK_MOST : n;
+}
+
+enum gt_code gt_cpu_conv_1x1(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_conv2d *a = call->attr;
+	const struct gt_tdesc *x = gt_opcall_operand(call, "x"), *y = gt_opcall_output(call);
+	struct gt_tdesc *w = gt_opcall_operand(call, "w");
+	const struct conv_isa *isa = choose_isa();
+	struct conv *k;
+	*out = NULL;
+	if (!isa || !call->constant || a->kernel[0] != 1 || a->kernel[1] != 1 || a->padding[0] || a->padding[1] || a->groups > 1 ||
+	    x->dtype != GT_F32 || w->dtype != GT_F32 || (!w->any && !gt_tdesc_plain(w)))
+		return GT_OK;
+	GT_LOOP_NEW(k, slots, call, "conv_1x1", err);
+	k->loop.head.launch = launch_conv;
+	k->loop.head.release = release_conv;
+	k->isa = isa;
+	k->n = x->dim[0], k->in = x->dim[1], k->h = x->dim[2], k->wide = x->dim[3];
+	k->out = y->dim[1], k->p = y->dim[2], k->q = y->dim[3];
+	k->stride[0] = a->stride[0], k->stride[1] = a->stride[1];
+	k->chunk = choose_chunk(k->in, k->out);
+	*(a->act == GT_ACT_RELU || a->act == GT_ACT_RELU6 ? &k->act : &k->finish) = a->act;
+	if (a->stride[0] > 1 || a->stride[1] > 1)
+		k->loop.head.scratch = (size_t)(gt_cpu_threads(dev) * k->chunk * k->in) * sizeof(float);
+	size_t bytes = (size_t)(padded_out(k) * (k->in + 1)) * sizeof(float);
+	void *panels;
+	if (posix_memalign(&panels, 64, bytes)) {
+		release_conv(&k->loop.head);
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", bytes);
+	}
+	k->panels = panels;
+	memset(k->panels + padded_out(k) * k->in, 0, (size_t)padded_out(k) * sizeof(float));
+	if (w->any) {
+		w->layout = gt_tdesc_make(GT_F32, 4, w->dim, false).layout;
+		w->any = false;
+	}
+	*out = &k->loop.head;
+	return GT_OK;
+}

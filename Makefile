@@ -53,11 +53,12 @@ export_SRC := cli/cmd_export.c $(wildcard engine/export/*.c)
 help_SRC   := $(patsubst %,cli/%.c,cmd_completion cmd_help complete_words editor_files help_topics json_schema)
 init_SRC   := cli/cmd_init.c $(wildcard engine/setup/init_*.c)
 show_SRC   := cli/cmd_show.c $(wildcard cli/show_*.c engine/report/show_*.c) engine/report/pixel_font.c
+smoke_SRC  := cli/smoke_view.c cli/against_view.c $(wildcard engine/report/smoke*.c)
 use_SRC    := $(patsubst %,cli/cmd_%.c,eval inspect predict) $(filter-out %/evaluate.c %/inference.c %/inspect.c %/sample_table.c, \
               $(wildcard engine/use/*.c))
 view_SRC   := $(patsubst %,cli/cmd_%.c,bench compare lr_find plot report runs sweep) $(wildcard cli/compare_*.c cli/plot_*.c) \
               cli/run_results.c $(wildcard engine/view/*.c engine/page/*.c engine/sweep/*.c engine/setup/lr_*.c)
-COMMANDS   := export help init show use view
+COMMANDS   := export help init show smoke use view
 CLI_SRC    := $(filter-out $(foreach p,$(COMMANDS),$($p_SRC)),$(wildcard cli/*.c))
 NULL_SRC   := $(wildcard kernels/null/*.c)
 CPU_SRC    := $(wildcard kernels/cpu/*.c)

@@ -29,6 +29,14 @@ enum gt_code gt_command_open(const struct gt_command_row *row, const struct gt_c
 	return GT_OK;
 }
 
+enum gt_code gt_cli_smoke(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf *conf, struct gt_err *err)
+{
+	void *run;
+	struct gt_err why = {0};
+	enum gt_code code = open_plugin("smoke", "gt_smoke_command", &run, &why);
+	return code ? gt_fail(err, code, "--smoke is in a plugin: %s", why.msg) : (*(gt_smoke_function *const *)run)(cli, job, conf, err);
+}
+
 void gt_cli_page_of_run(struct gt_cli *cli, const char *dir, const struct gt_job_args *job)
 {
 	const struct gt_command *report;

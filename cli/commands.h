@@ -13,8 +13,11 @@
 /* build_id.c: version and commit of the program or, in a plugin, of the plugin. They must be equal: both share structs and functions. */
 extern const char gt_build_id[];
 
-/* smoke_view.c: runs `gtrain run --smoke` and prints each phase and the result. */
-enum gt_code gt_cli_smoke(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf *conf, struct gt_err *err);
+/* gt_cli_smoke, command_open.c: runs `gtrain run --smoke` and prints each phase and the result. gt_smoke_command, smoke_view.c: the same in
+ * the plugin smoke.so, in which it is. */
+typedef enum gt_code gt_smoke_function(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf *conf, struct gt_err *err);
+gt_smoke_function gt_cli_smoke;
+extern gt_smoke_function *const gt_smoke_command;
 
 /* command_open.c: writes the page of a complete run that has log.report = true. A failure is only a warning: the run itself was
  * successful. */

@@ -148,7 +148,7 @@ static enum gt_code report_end(struct view *v, enum gt_code code, struct gt_err 
 	return code == GT_OK ? written : code;
 }
 
-enum gt_code gt_cli_smoke(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf *conf, struct gt_err *err)
+static enum gt_code run_smoke_test(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf *conf, struct gt_err *err)
 {
 	struct view v = {.cli = cli, .start = gt_clock()};
 	struct gt_run_opts o = {
@@ -157,3 +157,5 @@ enum gt_code gt_cli_smoke(struct gt_cli *cli, const struct gt_job_args *job, str
 	GT_TRY(gt_cli_ranks(cli, job, &o, err));
 	return report_end(&v, gt_smoke(conf, &o, on_phase, err), err);
 }
+
+gt_smoke_function *const gt_smoke_command = run_smoke_test;

@@ -288,7 +288,7 @@ check-isa:
 		ONEDNN_MAX_CPU_ISA=AVX2 tests/run $(ISA_BUILD) $(ISA_TESTS)
 
 ## check-arm64: cross-compiles for arm64 (build/arm64) and runs check-quick's tests under qemu; T=word: those with the word in their names
-# Emulated arithmetic is 20 to 100 times slower, so this is no part of make check.
+# An emulated program is many times slower, so this is no part of make check.
 ARM64_BUILD := build/arm64
 ARM64_TESTS = $(patsubst $(BUILD)/%,$(ARM64_BUILD)/%,$(if $(T),$(T_TESTS),$(QUICK)))
 .PHONY: check-arm64

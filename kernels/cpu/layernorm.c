@@ -10,13 +10,6 @@
 #define COLS 64
 #define GT_LANE static inline __attribute__((always_inline))
 
-/* Half of the LANES sums of a row. gcc keeps vectors of this type in registers; a loop over an array of double it would unroll, and convert
- * element by element. */
-#define HALF (LANES / 2)
-typedef double lanes_t __attribute__((vector_size(HALF * sizeof(double))));
-typedef uint32_t word_t __attribute__((vector_size(HALF * sizeof(uint32_t))));
-typedef uint16_t bf16_t __attribute__((vector_size(HALF * sizeof(uint16_t))));
-
 struct layernorm {
 	struct gt_cpu_loop loop; /* over rows */
 	const void *x, *dy;

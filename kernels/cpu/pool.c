@@ -36,11 +36,6 @@ struct row {
 	int64_t limit; /* number of elements that may be accessed, from the first element of the image */
 };
 
-/* 16 channels. gcc keeps these vectors in registers, unlike an array that a loop adds to. */
-typedef float sum16 __attribute__((vector_size(64)));
-typedef uint32_t word16 __attribute__((vector_size(64)));
-typedef uint16_t half16 __attribute__((vector_size(32)));
-
 #define GT_WITHOUT_F64
 #define GT_TYPED "cpu/pool.inc"
 #include "cpu/typed.inc"

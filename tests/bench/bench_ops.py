@@ -2,12 +2,14 @@
 """Times of gtrain's operations beside PyTorch's, in pairs: every case of tests/bench/ops.txt in fp32 and bf16, forward and backward, one
 thread of processor time. Prints a table in Markdown and, at its end, the medians.
 
-Usage: bench_ops.py [--build BUILD] [--isa avx2] [--rounds N] [--seconds S] [--python PYTHON] [--below X] [WORD ...]
+Usage: bench_ops.py [--build BUILD] [--isa avx2] [--rounds N] [--seconds S] [--python PYTHON] [--type f32|bf16]
+       [--below X] [WORD ...]
 
 Both programs (bench_cpu -s and torch_ops.py) hold a case ready, and one measures while the other waits: S seconds gtrain, S seconds
 PyTorch, N rounds. A row has the medians of the rounds' times, and the median of the rounds' ratios. WORD selects cases by name.
 --isa avx2: BUILD is a build for AVX2 only (make bench-ops ISA=avx2), and PyTorch and oneDNN are limited to AVX2 too.
---below X: prints only rows whose ratio is below X."""
+--type: only one of the two types; PyTorch's bf16 convolutions without AVX-512 take seconds. --below X: prints only rows whose ratio is
+below X."""
 import argparse
 import os
 import statistics
@@ -47,6 +49,7 @@ def main():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=0.1)
     p.add_argument("--python", default=os.environ.get("TORCH_PYTHON", "python3"))
+    p.add_argument("--type", choices=["f32", "bf16"])
     p.add_argument("--below", type=float, default=float("inf"))
     p.add_argument("words", nargs="*")
     a = p.parse_args()
@@ -59,7 +62,9 @@ def main():
         f = line.split("#")[0].split()
         if not f or (a.words and not any(w in f[0] for w in a.words)):
             continue
-        for dtype in ["f32"] if f[2].startswith("update:") else ["f32", "bf16"]:
+        for dtype in ["f32", "bf16"]:
+            if (a.type or dtype) != dtype or (dtype == "bf16" and f[2].startswith("update:")):
+                continue
             rounds = [(ours.time(f[0], dtype, a.seconds), torch.time(f[0], dtype, a.seconds)) for _ in range(a.rounds)]
             mid = [[statistics.median(r[side][part] for r in rounds) for part in (0, 1)] for side in (0, 1)]
             ratio = statistics.median(sum(r[1]) / sum(r[0]) for r in rounds)

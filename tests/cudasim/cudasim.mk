@@ -13,7 +13,7 @@ CUDASIM  := $(SIM_LIB)/cuda.so $(SIM_LIB)/libcublasLt.so.0 $(SIM_LIB)/libcudnn.s
             $(SIM)/tests/ops/test_ops $(SIM)/tests/ops/test_updates \
             $(SIM)/tests/cudasim/tool_calls $(SIM)/tests/cudasim/tool_layers $(SIM)/tests/cudasim/tool_device \
             $(SIM)/tests/cudasim/tool_conv $(SIM)/tests/cudasim/tool_dnn $(SIM)/tests/cudasim/tool_muon $(SIM)/tests/cudasim/tool_tables \
-            $(SIM)/tests/cudasim/tool_joins $(SIM)/tests/cudasim/tool_attention \
+            $(SIM)/tests/cudasim/tool_joins $(SIM)/tests/cudasim/tool_attention $(SIM)/tests/cudasim/tool_sequences \
             $(SIM)/tests/cudasim/tool_nccl $(SIM)/tests/gpu/tool_table $(SIM)/tests/gpu/tool_offers
 
 $(SIM)/obj/%.c.o: %.c Makefile tests/cudasim/cudasim.mk

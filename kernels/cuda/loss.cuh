@@ -254,29 +254,39 @@ template <class S> __device__ static inline void other_row(const loss_args &a, i
 /* Adds up the losses of a batch in one block: each thread sums a strided part of the rows in order, then a tree adds the threads. */
 __device__ static inline void loss_total(const loss_args &a)
 {
+	constexpr int AHEAD = 4; /* rows that a thread reads before it adds the first one */
 	double sum = 0, weight = 0;
-	int64_t count = 0, correct = 0, top5 = 0;
-	for (int64_t r = threadIdx.x; r < a.rows; r += TEAM_BLOCK) {
-		int32_t k = __ldcg(a.rank + r);
-		if (k < 0)
-			continue;
-		sum += __ldcg(a.loss + r);
-		weight += a.by_class && !a.dense ? (double)a.weights[a.target[r]] : 1;
-		count += k != INT32_MAX;
-		correct += k == 0;
-		top5 += k < 5;
+	int count = 0, correct = 0, top5 = 0; /* of the rows of one thread */
+	for (int64_t first = threadIdx.x; first < a.rows; first += TEAM_BLOCK * AHEAD) {
+		int32_t rank[AHEAD];
+		double loss[AHEAD];
+#pragma unroll
+		for (int k = 0; k < AHEAD; k++) {
+			int64_t r = first + k * TEAM_BLOCK;
+			rank[k] = r < a.rows ? __ldcg(a.rank + r) : -1;
+			loss[k] = r < a.rows ? __ldcg(a.loss + r) : 0;
+		}
+#pragma unroll
+		for (int k = 0; k < AHEAD; k++) {
+			if (rank[k] < 0)
+				continue;
+			sum += loss[k];
+			weight += a.by_class && !a.dense ? (double)a.weights[a.target[first + k * TEAM_BLOCK]] : 1;
+			count += rank[k] != INT32_MAX;
+			correct += rank[k] == 0;
+			top5 += rank[k] < 5;
+		}
 	}
 	sum = team_sum(sum, TEAM_BLOCK);
 	weight = team_sum(weight, TEAM_BLOCK);
-	count = team_sum(count, TEAM_BLOCK);
-	correct = team_sum(correct, TEAM_BLOCK);
-	top5 = team_sum(top5, TEAM_BLOCK);
+	int64_t counts = team_sum((int64_t)count, TEAM_BLOCK), corrects = team_sum((int64_t)correct, TEAM_BLOCK);
+	int64_t top5s = team_sum((int64_t)top5, TEAM_BLOCK);
 	if (threadIdx.x == 0) {
 		a.metrics->loss += sum;
 		a.metrics->weight += weight;
-		a.metrics->count += count;
-		a.metrics->correct += correct;
-		a.metrics->top5 += top5;
+		a.metrics->count += counts;
+		a.metrics->correct += corrects;
+		a.metrics->top5 += top5s;
 	}
 }
 

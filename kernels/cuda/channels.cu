@@ -1,10 +1,8 @@
 /* Operations of an activation [N, C, H, W] with one value for each channel: mul and add with a second input [N, C] or [N, C, 1, 1], their
  * gradients, and prelu. Activations are channels last: a pixel is a row of C elements. The order of a sum depends on the shape only. */
-#include "cuda/columns.cuh"
+#include "cuda/planes.cuh"
 
 #define BLOCK 256
-#define COLS 32 /* columns of a block of the sums of a sample */
-#define LANES 8 /* rows that a block of the sums of a sample reads at once */
 
 struct channels_args {
 	const void *x, *dy, *v; /* v: one value per channel; prelu's v is f32 */
@@ -50,31 +48,17 @@ template <class S, int V, int CODE> __global__ void __launch_bounds__(BLOCK) app
 	store_packed<S, V>((S *)a.y + i, x);
 }
 
-/* Computes dv: the sums over the pixels of a sample of dy or, if MUL is true, of dy * x. A block owns COLS channels of one sample. */
-template <class S, bool MUL> __global__ void __launch_bounds__(COLS *LANES) channels_dv(const channels_args a, int64_t tiles)
+/* Computes dv: the sums over the pixels of a sample of dy or, if MUL is true, of dy * x. */
+template <class S, int V, bool MUL>
+__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT)
+    channels_dv(const channels_args a, const tiling t, float *part, uint32_t *counter)
 {
 	after_previous();
-	__shared__ double part[LANES][COLS];
-	int64_t sample = blockIdx.x / tiles, c = blockIdx.x % tiles * COLS + threadIdx.x;
-	double sum = 0;
-	if (c < a.cols)
-		for (int64_t r0 = threadIdx.y; r0 < a.pixels; r0 += LANES * 64) {
-			float run = 0;
-#pragma unroll 4
-			for (int64_t r = r0; r < a.pixels && r < r0 + LANES * 64; r += LANES) {
-				int64_t i = (sample * a.pixels + r) * a.cols + c;
-				run += MUL ? to_float(((const S *)a.dy)[i]) * to_float(((const S *)a.x)[i]) : to_float(((const S *)a.dy)[i]);
-			}
-			sum += (double)run;
-		}
-	part[threadIdx.y][threadIdx.x] = sum;
-	__syncthreads();
-	if (threadIdx.y || c >= a.cols)
-		return;
-#pragma unroll
-	for (int i = 1; i < LANES; i++)
-		sum += part[i][threadIdx.x];
-	((S *)a.y)[sample * a.cols + c] = from_float<S>((float)sum);
+	place p;
+	int64_t sample;
+	float sum[V];
+	if (sum_plane<S, V, MUL>((const S *)a.dy, (const S *)a.x, t, part, counter, sum, p, sample))
+		store_packed<S, V>((S *)a.y + sample * t.cols + p.col, sum);
 }
 
 /* Sums the gradient of prelu's weight over pieces of the rows. */
@@ -157,17 +141,23 @@ static bool makes_dv(int code)
 	return code == GT_OP_MUL_CHANNELS_DV || code == GT_OP_ADD_CHANNELS_DV;
 }
 
+template <class S, int V> static cudaError_t launch_dv(const struct gt_cu_call *c, const channels_args &a, cudaStream_t s)
+{
+	int64_t samples = a.rows / a.pixels;
+	struct tiling t = tile_columns(a.pixels, a.cols, V, samples);
+	if (!grid_fits(samples * t.tiles))
+		return cudaErrorInvalidValue;
+	return launch(c->op->code == GT_OP_MUL_CHANNELS_DV ? channels_dv<S, V, true> : channels_dv<S, V, false>, planes_grid(samples, t),
+	              dim3(COL_BLOCK), s, a, t, (float *)c->scratch, (uint32_t *)c->counter);
+}
+
 /* Computes the gradient of the weight first, because dx may overwrite dy. */
 template <class S> static cudaError_t launch_kernels(const struct gt_cu_call *c, const channels_args &a, cudaStream_t s)
 {
 	int code = c->op->code;
-	if (makes_dv(code)) {
-		int64_t tiles = ceil_div(a.cols, COLS), blocks = tiles * (a.rows / a.pixels);
-		if (!grid_fits(blocks))
-			return cudaErrorInvalidValue;
-		return code == GT_OP_MUL_CHANNELS_DV ? launch(channels_dv<S, true>, dim3((unsigned)blocks), dim3(COLS, LANES), s, a, tiles)
-		                                     : launch(channels_dv<S, false>, dim3((unsigned)blocks), dim3(COLS, LANES), s, a, tiles);
-	}
+	if (makes_dv(code))
+		return columns_of<S>(a.cols, (uintptr_t)a.x | (uintptr_t)a.dy | (uintptr_t)a.y) == 1 ? launch_dv<S, 1>(c, a, s)
+		                                                                                      : launch_dv<S, width<S>::n>(c, a, s);
 	uintptr_t at = (uintptr_t)a.x | (uintptr_t)a.y | (uintptr_t)a.dy | (code == GT_OP_PRELU || code == GT_OP_PRELU_DX ? 0 : (uintptr_t)a.v);
 	bool single = columns_of<S>(a.cols, at) == 1;
 	int64_t blocks = ceil_div(a.n, BLOCK * (single ? 1 : width<S>::n));
@@ -199,7 +189,15 @@ static size_t scratch_bytes(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *x = gt_opcall_input(op);
 	int64_t cols = x->dim[1];
+	if (makes_dv(op->code))
+		return (size_t)planes_floats(x->dim[0], gt_tdesc_count(x) / (x->dim[0] * cols), cols) * sizeof(float);
 	return gt_opcall_operand(op, "dw") ? (size_t)(cols + tiling_floats(gt_tdesc_count(x) / cols, cols, 1)) * sizeof(float) : 0;
+}
+
+static int64_t count_counters(const struct gt_opcall *op)
+{
+	const struct gt_tdesc *x = gt_opcall_input(op);
+	return makes_dv(op->code) ? planes_counters(x->dim[0], x->dim[1]) : 0;
 }
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
@@ -216,4 +214,4 @@ static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 	return OF_TYPE(c->type, launch_kernels)(c, a, s);
 }
 
-GT_CU_FAMILY(channels, start_call, scratch_bytes, refuse_call, "channels")
+GT_CU_FAMILY(channels, start_call, scratch_bytes, refuse_call, "channels", count_counters)

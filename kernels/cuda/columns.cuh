@@ -24,7 +24,8 @@ struct tiling {
 	int32_t tiles, splits;
 };
 
-static inline struct tiling tile_columns(int64_t rows, int64_t cols, int v)
+/* tensors: number of tensors that the same kernel reads. */
+static inline struct tiling tile_columns(int64_t rows, int64_t cols, int v, int64_t tensors = 1)
 {
 	struct tiling t = {rows, cols, 0, 0, 0, 0};
 	int64_t units = ceil_div(cols, v), ty, step;
@@ -33,7 +34,7 @@ static inline struct tiling tile_columns(int64_t rows, int64_t cols, int v)
 	ty = COL_BLOCK >> t.tx_log;
 	step = ty * COL_AHEAD;
 	t.tiles = (int32_t)ceil_div(units, (int64_t)1 << t.tx_log);
-	t.splits = t.tiles < COL_BLOCKS ? COL_BLOCKS / t.tiles : 1;
+	t.splits = t.tiles * tensors < COL_BLOCKS ? (int32_t)(COL_BLOCKS / (t.tiles * tensors)) : 1;
 	t.piece = ceil_div(ceil_div(rows, t.splits), step) * step;
 	t.splits = (int32_t)ceil_div(rows, t.piece);
 	return t;
@@ -71,14 +72,14 @@ struct place {
 	bool in; /* true if the thread's columns exist */
 };
 
-/* Returns the rows and columns of this thread in piece `split` of the rows. */
-template <int V> __device__ static inline place place_of(const tiling &t, int split)
+/* Returns the rows and columns of this thread in piece `split` of the rows of a tile of columns. */
+template <int V> __device__ static inline place place_of(const tiling &t, int split, unsigned tile)
 {
 	place p;
 	p.tx = 1 << t.tx_log;
 	p.ty = COL_BLOCK >> t.tx_log;
 	p.y = (int)threadIdx.x >> t.tx_log;
-	p.col = ((int64_t)blockIdx.x * p.tx + ((int)threadIdx.x & (p.tx - 1))) * V;
+	p.col = ((int64_t)tile * p.tx + ((int)threadIdx.x & (p.tx - 1))) * V;
 	p.row = split * t.piece + p.y;
 	p.in = p.col < t.cols;
 	int64_t left = t.rows - split * t.piece;
@@ -89,7 +90,7 @@ template <int V> __device__ static inline place place_of(const tiling &t, int sp
 
 template <int V> __device__ static inline place place_of(const tiling &t)
 {
-	return place_of<V>(t, (int)blockIdx.y);
+	return place_of<V>(t, (int)blockIdx.y, blockIdx.x);
 }
 
 /* Like place_of, for a kernel that reads a tensor again: the blocks of a tile in reverse order, and row is the thread's last row, from
@@ -97,7 +98,7 @@ template <int V> __device__ static inline place place_of(const tiling &t)
  * order, none of the rows of a tensor larger than the cache would still be there. */
 template <int V> __device__ static inline place place_back(const tiling &t)
 {
-	place p = place_of<V>(t, t.splits - 1 - (int)blockIdx.y);
+	place p = place_of<V>(t, t.splits - 1 - (int)blockIdx.y, blockIdx.x);
 	p.row += (int64_t)(p.n - 1) * p.ty;
 	return p;
 }

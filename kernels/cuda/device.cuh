@@ -268,7 +268,8 @@ __device__ static inline float team_max(float v, int team)
 	return team_reduce<op_max>(v, team);
 }
 
-/* Returns the number of threads for a row of n elements: a whole block if a warp would need more than 16 rounds. */
+/* Returns the number of threads for a row of n elements, or of n vectors if a thread reads vectors: a whole block if a warp would need more
+ * than 16 rounds. */
 static inline int team_for(int64_t n)
 {
 	return n > 32 * 16 ? TEAM_BLOCK : 32;

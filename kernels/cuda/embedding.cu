@@ -1,92 +1,19 @@
-/* embedding, embedding_bag, the gradients of their tables, and the updates of the rows of a batch's tokens.
+/* embedding, embedding_bag, the gradients of their tables, and the updates of the rows of a batch's tokens. The kernels of the forward pass
+ * are in embedding_forward.cu.
  *
  * A gradient sorts its entries, the pairs of a token and its position, by token and then by position: first it sorts tiles of TILE entries
- * in shared memory; then it finds the final index of each entry by searches in the other tiles. A run is the sorted entries of one token. A
- * warp sums a chunk of CHUNK sorted entries in 32 columns; if a run crosses chunks, its sums in these chunks are added in order afterwards.
+ * in shared memory; then it merges four sorted sequences to one until one is left. A run is the sorted entries of one token. A warp sums a
+ * chunk of CHUNK sorted entries in 32 columns; if a run crosses chunks, its sums in these chunks are added in order afterwards.
  * So no result depends on timing, many warps share the sum of a token that fills half of a batch, and only the time to zero a stored
  * gradient depends on the number of rows of the table. */
+#include "cuda/embedding.cuh"
 #include "cuda/optim_step.cuh"
 
 #define BLOCK 256
 #define TILE GT_CU_SORT_TILE
 #define CHUNK 16 /* sorted entries that a warp sums */
+#define WAYS 4   /* sorted sequences that are merged to one; a power of two */
 #define WARPS (BLOCK / 32)
-
-struct embedding_args {
-	const int32_t *tokens, *lengths; /* lengths NULL: every token counts */
-	int32_t *idx;                    /* mode max: the position of the largest element in the sample; -1: none */
-	const float *w;                  /* forward: the table */
-	void *y;                         /* forward: the result */
-	const void *dy;                  /* NULL: a forward pass */
-	float *dw;                       /* the gradient, or the table that is updated */
-	uint64_t *tile, *sorted;         /* workspace: one element for each entry */
-	float *part, *share;             /* workspace: two rows of cols for each chunk of entries; one element for each sample */
-	int64_t entries, step, first;    /* entry e is tokens[e * step + first] */
-	int64_t bag;                     /* entries of a sample, whose row in y or dy they share; 1 without bags */
-	int64_t rows, cols, padding;     /* size of the table; padding: token without a gradient that bags skip, -1: none */
-	int64_t begin, end;              /* the range of rows that a gradient covers */
-	int mode;                        /* enum gt_bag; GT_BAG_SUM without bags */
-	bool zero, update;               /* zero: dw is set to 0 first; update: dw is the table, which sgd without momentum updates */
-	struct gt_attr_update attr;      /* attributes of the update, without seg */
-	struct gt_seg seg;
-	const struct gt_scalars *scalars; /* NULL: no clipping, no loss scale, and the step is never skipped */
-	struct gt_cu_step_args step_args;
-	struct gt_cu_fault *fault;
-};
-
-/* ---- the forward pass ------------------------------------------------------------------------------------------------------------ */
-/* Returns the token of entry e. A token outside the table is reported and replaced by 0. */
-__device__ static inline int64_t token_of(const embedding_args &a, int64_t e)
-{
-	int64_t id = a.tokens[e * a.step + a.first];
-	if (id >= 0 && id < a.rows)
-		return id;
-	report_fault(a.fault, GT_CU_FAULT_TOKEN, id, e / a.bag, a.rows);
-	return 0;
-}
-
-__device__ static inline int64_t length_of(const embedding_args &a, int64_t sample)
-{
-	int64_t n = a.lengths ? a.lengths[sample] : a.bag;
-	return n < 0 ? 0 : n > a.bag ? a.bag : n;
-}
-
-template <class S> __global__ void __launch_bounds__(BLOCK) lookup_rows(const embedding_args a)
-{
-	after_previous();
-	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, e = i / a.cols;
-	if (e < a.entries)
-		((S *)a.y)[i] = from_float<S>(a.w[token_of(a, e) * a.cols + (i - e * a.cols)]);
-}
-
-/* A thread computes one element of y. */
-template <class S> __global__ void __launch_bounds__(BLOCK) reduce_bags(const embedding_args a)
-{
-	after_previous();
-	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, s = i / a.cols, c = i - s * a.cols;
-	if (s * a.bag >= a.entries)
-		return;
-	int64_t length = length_of(a, s), count = 0;
-	float sum = 0;
-	int32_t at = -1;
-	for (int64_t t = 0; t < length; t++) {
-		int64_t id = token_of(a, s * a.bag + t);
-		if (id == a.padding)
-			continue;
-		float w = a.w[id * a.cols + c];
-		bool more = !count || w > sum;
-		if (a.mode != GT_BAG_MAX) {
-			sum += w;
-		} else if (more) {
-			sum = w;
-			at = (int32_t)t;
-		}
-		count++;
-	}
-	((S *)a.y)[i] = from_float<S>(a.mode == GT_BAG_MEAN && count ? sum / (float)count : sum);
-	if (a.idx)
-		a.idx[i] = at;
-}
 
 /* ---- the order of the entries ---------------------------------------------------------------------------------------------------- */
 /* Returns entry e with its token in the upper half. An entry without a gradient in this call gets the token `rows` and sorts last. */
@@ -127,25 +54,32 @@ __global__ void __launch_bounds__(TILE / 2) sort_tiles(const embedding_args a)
 			a.tile[begin + i] = pair[i];
 }
 
-/* Puts every entry at its final index: the number of smaller entries in all tiles. */
-__global__ void __launch_bounds__(BLOCK) merge_tiles(const embedding_args a)
+/* Merges groups of WAYS sorted sequences of 1 << size_log entries. In the merged sequence, an entry follows the smaller entries of its own
+ * sequence and of the other sequences of its group. */
+__global__ void __launch_bounds__(BLOCK) merge_tiles(const uint64_t *from, uint64_t *to, int32_t entries, int size_log)
 {
 	after_previous();
-	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, own = i / TILE, place = i - own * TILE;
-	if (i >= a.entries)
+	int32_t i = (int32_t)(blockIdx.x * BLOCK + threadIdx.x), size = 1 << size_log;
+	if (i >= entries)
 		return;
-	uint64_t mine = a.tile[i];
-#pragma unroll 4
-	for (int64_t t = 0; t < (a.entries + TILE - 1) / TILE; t++) {
-		const uint64_t *tile = a.tile + t * TILE;
-		int64_t n = t == own ? 0 : a.entries - t * TILE < TILE ? a.entries - t * TILE : TILE, at = 0;
+	int32_t own = i >> size_log, group = own & ~(WAYS - 1), n[WAYS], at[WAYS] = {};
+	uint64_t mine = from[i];
+	int64_t place = ((int64_t)group << size_log) + (i & (size - 1));
+	const uint64_t *first = from + ((int64_t)group << size_log);
 #pragma unroll
-		for (int half = TILE / 2; half; half /= 2)
-			if (at + half <= n && tile[at + half - 1] < mine)
-				at += half;
-		place += at + (at < n && tile[at] < mine);
+	for (int k = 0; k < WAYS; k++) {
+		int64_t left = entries - ((int64_t)(group + k) << size_log);
+		n[k] = group + k == own || left < 0 ? 0 : left < size ? (int32_t)left : size;
 	}
-	a.sorted[place] = mine;
+	for (int32_t half = size / 2; half; half /= 2)
+#pragma unroll
+		for (int k = 0; k < WAYS; k++)
+			if (at[k] + half <= n[k] && first[((int64_t)k << size_log) + at[k] + half - 1] < mine)
+				at[k] += half;
+#pragma unroll
+	for (int k = 0; k < WAYS; k++)
+		place += at[k] + (at[k] < n[k] && first[((int64_t)k << size_log) + at[k]] < mine);
+	to[place] = mine;
 }
 
 /* share[sample] = 1 / number of its tokens that count, by one warp. */
@@ -283,30 +217,42 @@ template <class Use> __global__ void __launch_bounds__(BLOCK) join_chunks(const 
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
-template <class S> static cudaError_t launch_forward(const embedding_args &a, bool bags, cudaStream_t s)
+/* Sorts the entries into a.sorted. The tiles are sorted into the array from which the last merge ends in a.sorted. */
+static cudaError_t launch_sort(const embedding_args &a, cudaStream_t s)
 {
-	int64_t n = a.entries / a.bag * a.cols, blocks = ceil_div(n, BLOCK);
-	if (!grid_fits(blocks))
-		return cudaErrorInvalidValue;
-	return launch(bags ? reduce_bags<S> : lookup_rows<S>, dim3((unsigned)blocks), dim3(BLOCK), s, a);
+	int64_t tiles = ceil_div(a.entries, TILE);
+	int merges = 0, size_log = 0;
+	while ((int64_t)1 << size_log < TILE)
+		size_log++;
+	for (int64_t sequences = tiles; sequences > 1; sequences = ceil_div(sequences, WAYS))
+		merges++;
+	embedding_args first = a;
+	first.tile = merges % 2 ? a.tile : a.sorted;
+	uint64_t *from = first.tile, *to = merges % 2 ? a.sorted : a.tile;
+	cudaError_t e = launch(sort_tiles, dim3((unsigned)tiles), dim3(TILE / 2), s, first);
+	for (int i = 0; i < merges && e == cudaSuccess; i++) {
+		e = launch(merge_tiles, dim3((unsigned)ceil_div(a.entries, BLOCK)), dim3(BLOCK), s, (const uint64_t *)from, to, (int32_t)a.entries,
+		           size_log);
+		for (int w = WAYS; w > 1; w /= 2)
+			size_log++;
+		uint64_t *swap = from;
+		from = to;
+		to = swap;
+	}
+	return e;
 }
 
-template <class S> static cudaError_t launch_gradient(const embedding_args &sorting, cudaStream_t s)
+template <class S> static cudaError_t launch_gradient(const embedding_args &a, cudaStream_t s)
 {
-	embedding_args a = sorting;
-	int64_t tiles = ceil_div(a.entries, TILE), columns = ceil_div(a.cols, 32);
+	int64_t columns = ceil_div(a.cols, 32);
 	dim3 chunks((unsigned)ceil_div(ceil_div(a.entries, CHUNK), WARPS), (unsigned)columns);
 	if (columns > 65535)
 		return cudaErrorInvalidValue;
 	cudaError_t e = cudaSuccess;
-	if (tiles == 1)
-		a.tile = a.sorted;
 	if (a.zero)
 		e = cudaMemsetAsync(a.dw, 0, (size_t)(a.rows * a.cols) * sizeof(float), s);
 	if (e == cudaSuccess)
-		e = launch(sort_tiles, dim3((unsigned)tiles), dim3(TILE / 2), s, a);
-	if (e == cudaSuccess && tiles > 1)
-		e = launch(merge_tiles, dim3((unsigned)ceil_div(a.entries, BLOCK)), dim3(BLOCK), s, a);
+		e = launch_sort(a, s);
 	if (e == cudaSuccess && a.mode == GT_BAG_MEAN)
 		e = launch(bag_shares, dim3((unsigned)ceil_div(a.entries / a.bag, WARPS)), dim3(BLOCK), s, a);
 	if (e == cudaSuccess)
@@ -410,7 +356,7 @@ static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 	if (a.mode != GT_BAG_MAX)
 		a.idx = NULL;
 	if (is_forward(op->code))
-		return OF_TYPE(type, launch_forward)(a, is_bag(op->code), s);
+		return gt_cu_embedding_forward(type, a, is_bag(op->code), s);
 	a.tile = (uint64_t *)c->scratch;
 	a.sorted = a.tile + a.entries;
 	a.part = (float *)(void *)(a.sorted + a.entries);

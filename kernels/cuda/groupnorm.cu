@@ -70,12 +70,17 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) groupnor
 	}
 	for (int32_t i = lane * V; i < a.count; i += team * V) {
 		element e = element_of(a, r, i);
+		float gamma[V], beta[V];
 		get_at<S, V>(v, a.x, e.at);
+		if (a.gamma) {
+			get_f32<V>(gamma, a.gamma + e.channel);
+			get_f32<V>(beta, a.beta + e.channel);
+		}
 #pragma unroll
 		for (int j = 0; j < V; j++) {
 			v[j] = (v[j] - mean) * rstd;
 			if (a.gamma)
-				v[j] = v[j] * a.gamma[e.channel + j] + a.beta[e.channel + j];
+				v[j] = v[j] * gamma[j] + beta[j];
 		}
 		store_packed<S, V>((S *)a.y + e.at, v);
 	}
@@ -89,14 +94,16 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) groupnor
 	int lane = (int)threadIdx.x % team;
 	if (r < 0)
 		return;
-	float mean = a.mean[r], rstd = a.rstd[r], sum = 0, dot = 0, v[V], h[V];
+	float mean = a.mean[r], rstd = a.rstd[r], sum = 0, dot = 0, v[V], h[V], gamma[V];
 	for (int32_t i = lane * V; i < a.count; i += team * V) {
 		element e = element_of(a, r, i);
 		get_at<S, V>(v, a.x, e.at);
 		get_at<S, V>(h, a.dy, e.at);
+		if (a.gamma)
+			get_f32<V>(gamma, a.gamma + e.channel);
 #pragma unroll
 		for (int j = 0; j < V; j++) {
-			float g = a.gamma ? h[j] * a.gamma[e.channel + j] : h[j];
+			float g = a.gamma ? h[j] * gamma[j] : h[j];
 			sum += g;
 			dot += g * ((v[j] - mean) * rstd);
 		}
@@ -107,9 +114,11 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) groupnor
 		element e = element_of(a, r, i);
 		get_at<S, V>(v, a.x, e.at);
 		get_at<S, V>(h, a.dy, e.at);
+		if (a.gamma)
+			get_f32<V>(gamma, a.gamma + e.channel);
 #pragma unroll
 		for (int j = 0; j < V; j++) {
-			float g = a.gamma ? h[j] * a.gamma[e.channel + j] : h[j];
+			float g = a.gamma ? h[j] * gamma[j] : h[j];
 			v[j] = rstd * (g - sum - (v[j] - mean) * rstd * dot);
 		}
 		store_packed<S, V>((S *)a.y + e.at, v);
@@ -188,8 +197,9 @@ template <class S, int V> static cudaError_t launch_sums(const groupnorm_args &a
 /* Launches the gradient. The gradients of the parameters are computed first, because dx may overwrite dy. */
 template <class S> static cudaError_t launch_kernels(const struct gt_cu_call *c, const groupnorm_args &a, cudaStream_t s)
 {
-	bool back = backward_call(c->op), one = columns_of<S>(a.width, (uintptr_t)a.x | (uintptr_t)a.dy | (uintptr_t)a.y) == 1;
-	int team = team_for(a.count);
+	uintptr_t at = (uintptr_t)a.x | (uintptr_t)a.dy | (uintptr_t)a.y | (uintptr_t)a.gamma | (uintptr_t)a.beta;
+	bool back = backward_call(c->op), one = columns_of<S>(a.width, at) == 1;
+	int team = team_for(a.count / (one ? 1 : width<S>::n));
 	int64_t blocks = ceil_div(a.samples * a.groups, TEAM_BLOCK / team);
 	groupnorm_fn *fn = back ? (one ? groupnorm_dx<S, 1> : groupnorm_dx<S, width<S>::n>)
 	                        : (one ? groupnorm_forward<S, 1> : groupnorm_forward<S, width<S>::n>);

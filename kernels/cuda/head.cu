@@ -98,11 +98,11 @@ template <class S> __global__ void __launch_bounds__(TEAM_BLOCK) head_loss(const
 		}
 		__syncwarp();
 		if (code == GT_OP_CROSS_ENTROPY)
-			loss_row<S, loss_cross_entropy>(a.loss, r, lane, 32);
+			loss_row<S, 1, loss_cross_entropy>(a.loss, r, lane, 32);
 		else if (code == GT_OP_NLL)
-			loss_row<S, loss_nll>(a.loss, r, lane, 32);
+			loss_row<S, 1, loss_nll>(a.loss, r, lane, 32);
 		else
-			loss_row<S, loss_mse>(a.loss, r, lane, 32);
+			loss_row<S, 1, loss_mse>(a.loss, r, lane, 32);
 	}
 	if (last_of(a.loss.counter, gridDim.x))
 		loss_total(a.loss);

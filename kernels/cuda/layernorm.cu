@@ -49,7 +49,8 @@ template <class S, int V> __device__ static inline void get_at(float *v, const S
 	q.get(v);
 }
 
-template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernorm_forward(const layernorm_args a, int team)
+/* PLAIN: the parameters may be plain, and are read one by one. Otherwise they have the element order of a row, and V > 1. */
+template <class S, int V, bool PLAIN> __global__ void __launch_bounds__(TEAM_BLOCK) layernorm_forward(const layernorm_args a, int team)
 {
 	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
@@ -78,20 +79,25 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernor
 		a.rstd[r] = rstd;
 	}
 	for (int64_t i = lane * V; i < n; i += team * V) {
+		float gamma[V], beta[V];
 		get_at<S, V>(v, x + i);
+		if (a.gamma && !PLAIN) {
+			get_f32<V>(gamma, a.gamma + i);
+			get_f32<V>(beta, a.beta + i);
+		}
 #pragma unroll
 		for (int j = 0; j < V; j++) {
 			int64_t at = param_at(i + j, n, a.pixels);
 			v[j] = (v[j] - mean) * rstd;
 			if (a.gamma)
-				v[j] = v[j] * a.gamma[at] + a.beta[at];
+				v[j] = v[j] * (PLAIN ? a.gamma[at] : gamma[j]) + (PLAIN ? a.beta[at] : beta[j]);
 		}
 		store_packed<S, V>(y + i, v);
 	}
 }
 
 /* Computes dx = rstd (h - mean(h) - xhat mean(h xhat)) with h = dy gamma, xhat = (x - mean) rstd. */
-template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernorm_dx(const layernorm_dx_args a, int team)
+template <class S, int V, bool PLAIN> __global__ void __launch_bounds__(TEAM_BLOCK) layernorm_dx(const layernorm_dx_args a, int team)
 {
 	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
@@ -100,13 +106,15 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernor
 		return;
 	const S *x = (const S *)a.x + r * n, *dy = (const S *)a.dy + r * n;
 	S *dx = (S *)a.dx + r * n;
-	float mean = a.mean[r], rstd = a.rstd[r], sum = 0, dot = 0, v[V], h[V];
+	float mean = a.mean[r], rstd = a.rstd[r], sum = 0, dot = 0, v[V], h[V], gamma[V];
 	for (int64_t i = lane * V; i < n; i += team * V) {
 		get_at<S, V>(v, x + i);
 		get_at<S, V>(h, dy + i);
+		if (a.gamma && !PLAIN)
+			get_f32<V>(gamma, a.gamma + i);
 #pragma unroll
 		for (int j = 0; j < V; j++) {
-			float g = a.gamma ? h[j] * a.gamma[param_at(i + j, n, a.pixels)] : h[j];
+			float g = a.gamma ? h[j] * (PLAIN ? a.gamma[param_at(i + j, n, a.pixels)] : gamma[j]) : h[j];
 			sum += g;
 			dot += g * ((v[j] - mean) * rstd);
 		}
@@ -116,9 +124,11 @@ template <class S, int V> __global__ void __launch_bounds__(TEAM_BLOCK) layernor
 	for (int64_t i = lane * V; i < n; i += team * V) {
 		get_at<S, V>(v, x + i);
 		get_at<S, V>(h, dy + i);
+		if (a.gamma && !PLAIN)
+			get_f32<V>(gamma, a.gamma + i);
 #pragma unroll
 		for (int j = 0; j < V; j++) {
-			float g = a.gamma ? h[j] * a.gamma[param_at(i + j, n, a.pixels)] : h[j];
+			float g = a.gamma ? h[j] * (PLAIN ? a.gamma[param_at(i + j, n, a.pixels)] : gamma[j]) : h[j];
 			v[j] = rstd * (g - sum - (v[j] - mean) * rstd * dot);
 		}
 		store_packed<S, V>(dx + i, v);
@@ -171,11 +181,18 @@ __global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES) layernorm_finish(co
 typedef void layernorm_fn(const layernorm_args, int);
 typedef void layernorm_dx_fn(const layernorm_dx_args, int);
 
+/* Returns the bitwise or of the addresses of the parameters that are read as vectors. */
+static uintptr_t params_at(int64_t pixels, const float *gamma, const float *beta)
+{
+	return pixels ? 0 : (uintptr_t)gamma | (uintptr_t)beta;
+}
+
 template <class S> static cudaError_t launch_forward(const layernorm_args *a, cudaStream_t s)
 {
-	bool one = columns_of<S>(a->cols, (uintptr_t)a->x | (uintptr_t)a->y) == 1;
-	int team = team_for(a->cols);
-	layernorm_fn *fn = one ? layernorm_forward<S, 1> : layernorm_forward<S, width<S>::n>;
+	bool one = columns_of<S>(a->cols, (uintptr_t)a->x | (uintptr_t)a->y | params_at(a->pixels, a->gamma, a->beta)) == 1;
+	int team = team_for(a->cols / (one ? 1 : width<S>::n));
+	layernorm_fn *fn = one ? layernorm_forward<S, 1, true>
+	                       : a->pixels ? layernorm_forward<S, width<S>::n, true> : layernorm_forward<S, width<S>::n, false>;
 	int64_t blocks = ceil_div(a->rows, TEAM_BLOCK / team);
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
@@ -194,9 +211,11 @@ template <class S, int V> static cudaError_t launch_params(const layernorm_dx_ar
 /* The gradients of the parameters are computed first, because dx may overwrite dy. */
 template <class S> static cudaError_t launch_gradient(const layernorm_dx_args *a, cudaStream_t s)
 {
-	bool one = columns_of<S>(a->cols, (uintptr_t)a->x | (uintptr_t)a->dy | (uintptr_t)a->dx) == 1;
-	int team = team_for(a->cols);
-	layernorm_dx_fn *fn = one ? layernorm_dx<S, 1> : layernorm_dx<S, width<S>::n>;
+	uintptr_t at = (uintptr_t)a->x | (uintptr_t)a->dy | (uintptr_t)a->dx | params_at(a->pixels, a->gamma, NULL);
+	bool one = columns_of<S>(a->cols, at) == 1;
+	int team = team_for(a->cols / (one ? 1 : width<S>::n));
+	layernorm_dx_fn *fn = one ? layernorm_dx<S, 1, true>
+	                          : a->pixels ? layernorm_dx<S, width<S>::n, true> : layernorm_dx<S, width<S>::n, false>;
 	int64_t blocks = ceil_div(a->rows, TEAM_BLOCK / team);
 	cudaError_t e = cudaSuccess;
 	if (!grid_fits(blocks))

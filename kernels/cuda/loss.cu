@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-template <class S, class Loss> __global__ void __launch_bounds__(TEAM_BLOCK) loss_rows(const loss_args a, int team)
+template <class S, int V, class Loss> __global__ void __launch_bounds__(TEAM_BLOCK, 6) loss_rows(const loss_args a, int team)
 {
 	after_previous();
 	int64_t r = (int64_t)blockIdx.x * (TEAM_BLOCK / team) + threadIdx.x / team;
 	if (r < a.rows)
-		loss_row<S, Loss>(a, r, (int)threadIdx.x % team, team);
+		loss_row<S, V, Loss>(a, r, (int)threadIdx.x % team, team);
 	if (last_of(a.counter, gridDim.x))
 		loss_total(a);
 }
@@ -28,17 +28,32 @@ template <class S> __global__ void __launch_bounds__(TEAM_BLOCK) other_rows(cons
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 typedef void loss_fn(const loss_args, int);
 
-template <class S> static loss_fn *find_kernel(int code)
+template <class S, int V> static loss_fn *find_kernel(int code)
 {
 	switch (code) {
 	case GT_OP_CROSS_ENTROPY:
-		return loss_rows<S, loss_cross_entropy>;
+		return loss_rows<S, V, loss_cross_entropy>;
 	case GT_OP_NLL:
-		return loss_rows<S, loss_nll>;
+		return loss_rows<S, V, loss_nll>;
 	case GT_OP_MSE:
-		return loss_rows<S, loss_mse>;
+		return loss_rows<S, V, loss_mse>;
 	}
 	return NULL;
+}
+
+template <class S> static cudaError_t launch_loss(const loss_args &a, int code, cudaStream_t s)
+{
+	int v = row_vector<S>(a.cols, (uintptr_t)a.x | (uintptr_t)a.dx);
+	loss_fn *fn = a.weights || a.dense ? NULL : v == 1 ? find_kernel<S, 1>(code) : find_kernel<S, width<S>::n>(code);
+	int team = team_for(fn ? a.cols / v : a.cols);
+	int64_t blocks = ceil_div(a.rows, TEAM_BLOCK / team);
+	if (!grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	if (!blocks)
+		return cudaSuccess;
+	if (!fn)
+		return launch(other_rows<S>, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, a, code, team);
+	return launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, a, team);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
@@ -91,16 +106,7 @@ static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 	a.ignore = attr && gt_loss_has_classes(row) ? attr->ignore_index : INT64_MIN;
 	a.fault = c->fault;
 	a.step_args = c->step_args;
-	int team = team_for(a.cols);
-	int64_t blocks = ceil_div(a.rows, TEAM_BLOCK / team);
-	loss_fn *fn = OF_TYPE(c->type, find_kernel)(c->op->code);
-	if (!grid_fits(blocks))
-		return cudaErrorInvalidValue;
-	if (!blocks)
-		return cudaSuccess;
-	if (!fn || a.weights || a.dense)
-		return launch(OF_TYPE(c->type, other_rows), dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, a, c->op->code, team);
-	return launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, a, team);
+	return OF_TYPE(c->type, launch_loss)(a, c->op->code, s);
 }
 
 GT_CU_FAMILY(loss, start_call, scratch_bytes, refuse_call, "rows", gt_cu_one_counter, gt_cu_always, NULL, upload_weights)

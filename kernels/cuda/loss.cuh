@@ -2,7 +2,7 @@
 #ifndef GT_KERNELS_CUDA_LOSS_CUH
 #define GT_KERNELS_CUDA_LOSS_CUH
 
-#include "cuda/device.cuh"
+#include "cuda/softmax.cuh"
 
 /* The arguments of a loss. */
 struct loss_args {
@@ -23,27 +23,20 @@ struct loss_args {
 	struct gt_cu_step_args step_args;
 };
 
-/* Returns the number of elements of a row that come before the target in descending order. For ties the lower index is first; a NaN comes
- * first. */
+/* Returns whether element j of a row, x, comes before the target, which is element `target`, t, in descending order. Of equal elements the
+ * lower index is first; a NaN comes first. */
+__device__ static inline bool is_before(float x, int64_t j, float t, int64_t target)
+{
+	return j < target ? !(x < t) : j > target ? !(x <= t) : false;
+}
+
+/* Returns the rank of the target: the number of elements of a row that come before it. */
 template <class S> __device__ static inline int row_rank(const S *x, int64_t n, int64_t target, float t, int lane, int team)
 {
 	int before = 0;
-	for (int64_t j = lane; j < n; j += team) {
-		float v = to_float(x[j]);
-		before += j < target ? !(v < t) : j > target ? !(v <= t) : 0;
-	}
+	for (int64_t j = lane; j < n; j += team)
+		before += is_before(to_float(x[j]), j, t, target);
 	return team_sum(before, team);
-}
-
-/* Returns the mean of (x - one-hot target)^2 over the row, in double. */
-template <class S> __device__ static inline double row_mse(const S *x, int64_t n, int64_t target, int lane, int team)
-{
-	double sum = 0;
-	for (int64_t j = lane; j < n; j += team) {
-		double d = (double)to_float(x[j]) - (j == target ? 1 : 0);
-		sum += d * d;
-	}
-	return team_sum(sum, team) / (double)n;
 }
 
 /* The losses that loss_row computes, as template arguments; with operation codes, names of kernels would change with other operations. */
@@ -57,9 +50,10 @@ struct loss_mse {
 	static constexpr int code = GT_OP_MSE;
 };
 
-/* A team of threads computes the loss and the rank of the target in row r and, if a.dx is not NULL, the row's gradient. An ignored label
- * has no effect; a label outside the classes is reported as a fault. */
-template <class S, class Loss> __device__ static inline void loss_row(const loss_args &a, int64_t r, int lane, int team)
+/* A team of threads computes the loss and the rank of the target in row r and, if a.dx is not NULL, the row's gradient. It reads the row
+ * once for the loss and once for the gradient, V elements at a time. An ignored label has no effect; a label outside the classes is
+ * reported as a fault. */
+template <class S, int V, class Loss> __device__ static inline void loss_row(const loss_args &a, int64_t r, int lane, int team)
 {
 	int64_t n = a.cols;
 	const S *x = (const S *)a.x + r * n;
@@ -67,6 +61,7 @@ template <class S, class Loss> __device__ static inline void loss_row(const loss
 	int64_t t = a.target[r];
 	bool ignored = Loss::code != GT_OP_MSE && t == a.ignore, bad = !ignored && (t < 0 || t >= n);
 	double inv_weight = step_args_of(a.step_args).inv_weight * (a.scale ? *a.scale : 1);
+	float v[V];
 	if (ignored || bad) {
 		if (lane == 0) {
 			a.rank[r] = -1;
@@ -74,33 +69,39 @@ template <class S, class Loss> __device__ static inline void loss_row(const loss
 			if (bad)
 				report_fault(a.fault, GT_CU_FAULT_LABEL, t, r, n);
 		}
-		for (int64_t j = lane; dx && j < n; j += team)
-			dx[j] = from_float<S>(0);
+#pragma unroll
+		for (int j = 0; j < V; j++)
+			v[j] = 0;
+		for (int64_t i = lane * V; dx && i < n; i += team * V)
+			store_packed<S, V>(dx + i, v);
 		return;
 	}
-	float target_x = to_float(x[t]), max = 0, inv = 0, classes = (float)n, smoothing = (float)a.number[0];
-	int rank = row_rank(x, n, t, target_x, lane, team);
-	double loss;
-	if (Loss::code == GT_OP_CROSS_ENTROPY) {
-		float sum = 0, zsum = 0;
-		max = -INFINITY;
-		for (int64_t j = lane; j < n; j += team)
-			max = fmaxf(max, to_float(x[j]));
-		max = team_max(max, team);
-		for (int64_t j = lane; j < n; j += team) {
-			float z = to_float(x[j]) - max;
-			sum += gt_exp_f32(z);
-			zsum += z;
+	float target_x = to_float(x[t]), inv = 0, classes = (float)n, smoothing = (float)a.number[0];
+	int before = 0;
+	softmax_sums sums;
+	double loss = 0;
+	for (int64_t i = lane * V; i < n; i += team * V) {
+		get_elements<S, V>(v, x + i);
+#pragma unroll
+		for (int j = 0; j < V; j++) {
+			before += is_before(v[j], i + j, target_x, t);
+			if (Loss::code == GT_OP_MSE) { /* the square of the distance to a vector that is 1 at the target and 0 elsewhere */
+				double d = (double)v[j] - (i + j == t ? 1 : 0);
+				loss += d * d;
+			}
 		}
-		sum = team_sum(sum, team);
-		if (smoothing > 0)
-			zsum = team_sum(zsum, team);
-		inv = 1 / sum;
-		loss = (double)gt_ce_loss_f32(gt_log_f32(sum), target_x - max, zsum, classes, smoothing);
+		if (Loss::code == GT_OP_CROSS_ENTROPY)
+			sums.add<V>(v);
+	}
+	int rank = team_sum(before, team);
+	if (Loss::code == GT_OP_CROSS_ENTROPY) {
+		sums.join(team, smoothing > 0);
+		inv = 1 / sums.exp;
+		loss = (double)gt_ce_loss_f32(gt_log_f32(sums.exp), target_x - sums.max, sums.linear, classes, smoothing);
 	} else if (Loss::code == GT_OP_NLL) {
 		loss = -(double)target_x;
 	} else {
-		loss = row_mse(x, n, t, lane, team);
+		loss = team_sum(loss, team) / (double)n;
 	}
 	if (lane == 0) {
 		a.rank[r] = rank;
@@ -108,15 +109,20 @@ template <class S, class Loss> __device__ static inline void loss_row(const loss
 	}
 	/* dx may be x: the reductions above are barriers after every read of another thread's element. */
 	float scale = (float)(Loss::code == GT_OP_MSE ? 2.0 * inv_weight / (double)n : inv_weight);
-	for (int64_t j = lane; dx && j < n; j += team) {
-		float v;
-		if (Loss::code == GT_OP_CROSS_ENTROPY)
-			v = gt_ce_grad_f32(gt_exp_f32(to_float(x[j]) - max) * inv, j == t, classes, smoothing, scale);
-		else if (Loss::code == GT_OP_NLL)
-			v = j == t ? -scale : 0;
-		else
-			v = gt_mse_label_grad_f32(to_float(x[j]), j == t, scale);
-		dx[j] = from_float<S>(v);
+	for (int64_t i = lane * V; dx && i < n; i += team * V) {
+		if (Loss::code != GT_OP_NLL)
+			get_elements<S, V>(v, x + i);
+#pragma unroll
+		for (int j = 0; j < V; j++) {
+			bool own = i + j == t;
+			if (Loss::code == GT_OP_CROSS_ENTROPY)
+				v[j] = gt_ce_grad_f32(gt_exp_f32(v[j] - sums.max) * inv, own, classes, smoothing, scale);
+			else if (Loss::code == GT_OP_NLL)
+				v[j] = own ? -scale : 0;
+			else
+				v[j] = gt_mse_label_grad_f32(v[j], own, scale);
+		}
+		store_packed<S, V>(dx + i, v);
 	}
 }
 
@@ -254,29 +260,39 @@ template <class S> __device__ static inline void other_row(const loss_args &a, i
 /* Adds up the losses of a batch in one block: each thread sums a strided part of the rows in order, then a tree adds the threads. */
 __device__ static inline void loss_total(const loss_args &a)
 {
+	constexpr int AHEAD = 4; /* rows that a thread reads before it adds the first one */
 	double sum = 0, weight = 0;
-	int64_t count = 0, correct = 0, top5 = 0;
-	for (int64_t r = threadIdx.x; r < a.rows; r += TEAM_BLOCK) {
-		int32_t k = __ldcg(a.rank + r);
-		if (k < 0)
-			continue;
-		sum += __ldcg(a.loss + r);
-		weight += a.by_class && !a.dense ? (double)a.weights[a.target[r]] : 1;
-		count += k != INT32_MAX;
-		correct += k == 0;
-		top5 += k < 5;
+	int count = 0, correct = 0, top5 = 0; /* of the rows of one thread */
+	for (int64_t first = threadIdx.x; first < a.rows; first += TEAM_BLOCK * AHEAD) {
+		int32_t rank[AHEAD];
+		double loss[AHEAD];
+#pragma unroll
+		for (int k = 0; k < AHEAD; k++) {
+			int64_t r = first + k * TEAM_BLOCK;
+			rank[k] = r < a.rows ? __ldcg(a.rank + r) : -1;
+			loss[k] = r < a.rows ? __ldcg(a.loss + r) : 0;
+		}
+#pragma unroll
+		for (int k = 0; k < AHEAD; k++) {
+			if (rank[k] < 0)
+				continue;
+			sum += loss[k];
+			weight += a.by_class && !a.dense ? (double)a.weights[a.target[first + k * TEAM_BLOCK]] : 1;
+			count += rank[k] != INT32_MAX;
+			correct += rank[k] == 0;
+			top5 += rank[k] < 5;
+		}
 	}
 	sum = team_sum(sum, TEAM_BLOCK);
 	weight = team_sum(weight, TEAM_BLOCK);
-	count = team_sum(count, TEAM_BLOCK);
-	correct = team_sum(correct, TEAM_BLOCK);
-	top5 = team_sum(top5, TEAM_BLOCK);
+	int64_t counts = team_sum((int64_t)count, TEAM_BLOCK), corrects = team_sum((int64_t)correct, TEAM_BLOCK);
+	int64_t top5s = team_sum((int64_t)top5, TEAM_BLOCK);
 	if (threadIdx.x == 0) {
 		a.metrics->loss += sum;
 		a.metrics->weight += weight;
-		a.metrics->count += count;
-		a.metrics->correct += correct;
-		a.metrics->top5 += top5;
+		a.metrics->count += counts;
+		a.metrics->correct += corrects;
+		a.metrics->top5 += top5s;
 	}
 }
 

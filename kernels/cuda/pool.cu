@@ -1,8 +1,9 @@
 /* Pooling over NHWC. A thread computes V neighbouring channels (16 bytes) of one pixel of its output. Gradients are gathered: a pixel of
  * the input reads the windows that contain it, in ascending order. Nothing is added atomically, and the order is the same as in
  * kernels/cpu/pool.c. A mean multiplies by the reciprocal of its divisor. For a power of two the result equals that of a division, else
- * there is one more f32 rounding. Rules for windows and divisors: PyTorch's MaxPoolKernel, AvgPoolKernel, AdaptivePooling (ATen/native). */
-#include "cuda/columns.cuh"
+ * there is one more f32 rounding. If a mean has one window that covers the whole image, a block sums the pixels of a sample (planes.cuh).
+ * Rules for windows and divisors: PyTorch's MaxPoolKernel, AvgPoolKernel, AdaptivePooling (ATen/native). */
+#include "cuda/planes.cuh"
 
 #define BLOCK 256
 #define MAX_Y 65535
@@ -30,7 +31,7 @@ struct span {
 
 /* Returns the range of pixels of window o in one direction, clipped to the image. With ceil_mode a window may extend beyond the right
  * padding, where pixels are ignored. */
-template <int D> __device__ static inline span window_of(const pool_args &a, int32_t o)
+template <int D> __host__ __device__ static inline span window_of(const pool_args &a, int32_t o)
 {
 	int32_t in = D ? a.w : a.h, out = D ? a.ow : a.oh, begin, end, size;
 	if (a.adaptive) {
@@ -174,6 +175,23 @@ template <class S, int V, bool MAX, class I> __global__ void __launch_bounds__(B
 	}
 }
 
+/* The forward pass of a mean over the whole image. share: reciprocal of the divisor. */
+template <class S, int V>
+__global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT)
+    pool_planes(const pool_args a, float share, const tiling t, float *part, uint32_t *counter)
+{
+	after_previous();
+	place p;
+	int64_t sample;
+	float sum[V];
+	if (!sum_plane<S, V, false>((const S *)a.in, NULL, t, part, counter, sum, p, sample))
+		return;
+#pragma unroll
+	for (int j = 0; j < V; j++)
+		sum[j] *= share;
+	store_packed<S, V>((S *)a.out + sample * t.cols + p.col, sum);
+}
+
 template <class S, int V, bool MAX, class I> __global__ void __launch_bounds__(BLOCK, 4) pool_dx(const pool_args a)
 {
 	after_previous();
@@ -239,6 +257,24 @@ template <class S> static cudaError_t launch_pool(bool max, bool back, const poo
 	return launch(fn, dim3((unsigned)x, (unsigned)(y < MAX_Y ? y : MAX_Y)), dim3(tx, BLOCK / tx), s, a);
 }
 
+template <class S, int V> static cudaError_t launch_planes(const struct gt_cu_call *c, const pool_args &a, float share, cudaStream_t s)
+{
+	struct tiling t = tile_columns((int64_t)a.h * a.w, a.c, V, a.n);
+	if (!grid_fits(a.n * t.tiles))
+		return cudaErrorInvalidValue;
+	if (!a.n || !a.c)
+		return cudaSuccess;
+	return launch(pool_planes<S, V>, planes_grid(a.n, t), dim3(COL_BLOCK), s, a, share, t, (float *)c->scratch, (uint32_t *)c->counter);
+}
+
+/* Launches a mean over the whole image. */
+template <class S> static cudaError_t launch_global(const struct gt_cu_call *c, const pool_args &a, cudaStream_t s)
+{
+	float share = 1 / ((float)window_of<0>(a, 0).size * (float)window_of<1>(a, 0).size);
+	return columns_of<S>(a.c, (uintptr_t)a.in | (uintptr_t)a.out) == 1 ? launch_planes<S, 1>(c, a, share, s)
+	                                                                    : launch_planes<S, width<S>::n>(c, a, share, s);
+}
+
 /* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
 static bool is_max(int code)
 {
@@ -296,18 +332,13 @@ static const char *name_variant(const struct gt_opcall *op)
 	return is_max(op->code) ? (back ? "gather:max" : "max") : (back ? "gather:mean" : "mean");
 }
 
-static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
+/* Returns all arguments but the pointers. */
+static pool_args shape_args(const struct gt_opcall *op)
 {
-	static const struct gt_operand_slot slots[] = {
-	    GT_SLOT_AS(pool_args, "idx", idx), GT_SLOT_AS(pool_args, "x", in), GT_SLOT_AS(pool_args, "dy", in),
-	    GT_SLOT_AS(pool_args, "y", out), GT_SLOT_AS(pool_args, "dx", out)};
-	const struct gt_opcall *op = c->op;
-	bool max = is_max(op->code), back = is_gradient(op->code);
-	const struct gt_tdesc *x = gt_cu_operand(op, "x", "dx"), *y = gt_cu_operand(op, "y", "dy");
+	const struct gt_tdesc *x = gt_cu_operand(op, "x", "dx"), *y = gt_cu_operand(op, "y", "dy"), *idx = gt_opcall_operand(op, "idx");
 	const struct gt_attr_pool2d *attr = windows_attr(op);
 	pool_args a = {};
-	GT_CU_BIND(c, slots, &a);
-	a.bytes = a.idx && gt_opcall_operand(op, "idx")->dtype == GT_U8;
+	a.bytes = idx && idx->dtype == GT_U8;
 	a.n = x->dim[0], a.c = x->dim[1];
 	a.h = (int32_t)x->dim[2], a.w = (int32_t)x->dim[3];
 	a.oh = (int32_t)y->dim[2], a.ow = (int32_t)y->dim[3];
@@ -317,8 +348,43 @@ static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 		a.stride[d] = (int32_t)attr->stride[d];
 		a.padding[d] = (int32_t)attr->padding[d];
 	}
-	a.include_pad = attr && attr->count_include_pad && !max;
-	return OF_TYPE(c->type, launch_pool)(max, back, a, s);
+	a.include_pad = attr && attr->count_include_pad && !is_max(op->code);
+	return a;
 }
 
-GT_CU_FAMILY(pool, start_call, NULL, refuse_call, NULL, NULL, NULL, name_variant)
+/* Returns whether a call is the forward pass of a mean whose only window contains the whole image. */
+static bool is_global(const struct gt_opcall *op)
+{
+	const pool_args a = shape_args(op);
+	if (is_max(op->code) || is_gradient(op->code) || a.oh != 1 || a.ow != 1)
+		return false;
+	const span h = window_of<0>(a, 0), w = window_of<1>(a, 0);
+	return h.begin == 0 && h.end == a.h && w.begin == 0 && w.end == a.w;
+}
+
+static size_t scratch_bytes(const struct gt_opcall *op)
+{
+	const pool_args a = shape_args(op);
+	return is_global(op) ? (size_t)planes_floats(a.n, (int64_t)a.h * a.w, a.c) * sizeof(float) : 0;
+}
+
+static int64_t count_counters(const struct gt_opcall *op)
+{
+	const struct gt_tdesc *x = gt_cu_operand(op, "x", "dx");
+	return is_global(op) ? planes_counters(x->dim[0], x->dim[1]) : 0;
+}
+
+static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
+{
+	static const struct gt_operand_slot slots[] = {
+	    GT_SLOT_AS(pool_args, "idx", idx), GT_SLOT_AS(pool_args, "x", in), GT_SLOT_AS(pool_args, "dy", in),
+	    GT_SLOT_AS(pool_args, "y", out), GT_SLOT_AS(pool_args, "dx", out)};
+	const struct gt_opcall *op = c->op;
+	pool_args a = shape_args(op);
+	GT_CU_BIND(c, slots, &a);
+	if (is_global(op))
+		return OF_TYPE(c->type, launch_global)(c, a, s);
+	return OF_TYPE(c->type, launch_pool)(is_max(op->code), is_gradient(op->code), a, s);
+}
+
+GT_CU_FAMILY(pool, start_call, scratch_bytes, refuse_call, NULL, count_counters, NULL, name_variant)

@@ -1,11 +1,14 @@
 /* lstm.steps, gru.steps and their gradients. A block takes a few samples through all steps, so that no block waits for another. At each
- * step a thread computes one unit of all of these samples: its products with the hidden states, which the block keeps in memory, and its
- * cell. The forward pass reads a transposed copy of the weights, in which the weights of neighbouring units are adjacent; the gradient
- * reads the weights themselves, in which they are adjacent. */
-#include "cuda/device.cuh"
+ * step a thread multiplies a part of the hidden states of all of these samples by the weights of one unit; then the parts are added, and a
+ * thread computes the cells of some of the samples. The forward pass reads a transposed copy of the weights, in which the weights of
+ * neighbouring units are adjacent; the gradient reads the weights themselves, in which they are adjacent. The order of a sum depends on the
+ * number of units only. */
+#include "cuda/columns.cuh"
 
-#define BLOCK 128
-#define ROWS 4 /* samples of a block */
+#define BLOCK 512
+#define UNITS 512 /* hidden states of up to so many units are in shared memory */
+#define MOST_ROWS 4 /* maximum number of samples of a block */
+#define FEW_WEIGHTS (128 << 10) /* bytes of weights that stay in the L1 cache of a multiprocessor */
 
 struct rnn_args {
 	const void *x, *w, *y0, *dy; /* w: transposed in the forward pass; y0: y, which the gradient reads */
@@ -31,7 +34,7 @@ __device__ static inline int64_t token_at(const rnn_args &a, int64_t sample, int
 }
 
 /* Sets the tokens after the ends of a block's samples to 0: rows of `width` elements. */
-template <class S> __device__ static void clear_padding(const rnn_args &a, S *to, int64_t first, int64_t width)
+template <class S, int ROWS> __device__ static void clear_padding(const rnn_args &a, S *to, int64_t first, int64_t width)
 {
 	for (int r = 0; to && r < ROWS && first + r < a.n; r++)
 		for (int64_t i = length_of(a, first + r) * width + threadIdx.x; i < a.t * width; i += BLOCK)
@@ -66,51 +69,126 @@ __device__ static inline float compute_cell(const rnn_args &a, int64_t at, int64
 	return to_float(stored);
 }
 
-/* State of a block: two hidden states and a cell state of each sample. */
-template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 4) rnn_steps(const rnn_args a)
+/* A block divides its threads into units and, if there are fewer units than threads, into parts of the sums over k. */
+struct division {
+	int unit, units_log; /* this thread's unit among 1 << units_log units */
+	int part, parts;     /* this thread's part; number of parts, a power of two */
+	__device__ division(int64_t h)
+	{
+		for (units_log = 5; 1 << units_log < BLOCK && 1 << units_log < h;)
+			units_log++;
+		parts = BLOCK >> units_log;
+		unit = (int)threadIdx.x & ((1 << units_log) - 1);
+		part = (int)threadIdx.x >> units_log;
+	}
+	/* Returns the first k of part p of n; a multiple of 4, or n. */
+	__device__ int begin(int n, int p) const
+	{
+		int at = (n + parts * 4 - 1) / (parts * 4) * 4 * p;
+		return at < n ? at : n;
+	}
+	/* Returns whether this thread computes the cells of sample r of the block. */
+	__device__ bool owns(int r) const
+	{
+		return (r & (parts - 1)) == part;
+	}
+};
+
+/* Returns n rounded up to whole vectors of 4. */
+__host__ __device__ static inline int64_t round_up(int64_t n)
+{
+	return (n + 3) / 4 * 4;
+}
+
+/* Adds the products of `rows` weights from w on, which are h elements apart, with the values of K neighbouring k in q. */
+template <class S, int GATES, int ROWS, int K>
+__device__ static inline void add_products(float (&sum)[ROWS][GATES], const S *w, int64_t h, const float *q, int64_t row)
+{
+	float v[K][GATES];
+#pragma unroll
+	for (int i = 0; i < K; i++)
+#pragma unroll
+		for (int g = 0; g < GATES; g++)
+			v[i][g] = to_float(w[(i * GATES + g) * h]);
+#pragma unroll
+	for (int r = 0; r < ROWS; r++) {
+		float x[K];
+		get_f32<K>(x, q + r * row);
+#pragma unroll
+		for (int i = 0; i < K; i++)
+#pragma unroll
+			for (int g = 0; g < GATES; g++)
+				sum[r][g] = gt_fma_f32(x[i], v[i][g], sum[r][g]);
+	}
+}
+
+/* Adds the sums of all parts of a unit, in order, for the samples that this thread owns. All threads of the block must call it. */
+template <int GATES, int ROWS> __device__ static inline void add_parts(float (&sum)[ROWS][GATES], const division &d)
+{
+	__shared__ float part[ROWS * GATES][BLOCK];
+	if (d.parts == 1) {
+		__syncthreads();
+		return;
+	}
+#pragma unroll
+	for (int i = 0; i < ROWS * GATES; i++)
+		part[i][threadIdx.x] = sum[i / GATES][i % GATES];
+	__syncthreads();
+#pragma unroll
+	for (int i = 0; i < ROWS * GATES; i++)
+		if (d.owns(i / GATES)) {
+			float all = part[i][d.unit];
+			for (int p = 1; p < d.parts; p++)
+				all += part[i][d.unit + (p << d.units_log)];
+			sum[i / GATES][i % GATES] = all;
+		}
+}
+
+/* State of a block in memory: two hidden states, if they are not in shared memory, and a cell state of each sample. */
+template <class S, int GATES, int ROWS> __global__ void __launch_bounds__(BLOCK, 1) rnn_steps(const rnn_args a)
 {
 	after_previous();
-	int64_t first = (int64_t)blockIdx.x * ROWS, h = a.h, longest = 0, length[ROWS];
-	float *now = a.state + (int64_t)blockIdx.x * ROWS * 3 * h, *next = now + ROWS * h, *c = next + ROWS * h;
+	__shared__ uint4 hidden[ROWS * UNITS / 4];
+	int64_t first = (int64_t)blockIdx.x * ROWS, h = a.h, row = round_up(h), longest = 0, length[ROWS];
+	const division d(h);
+	float *c = a.state + (int64_t)blockIdx.x * ROWS * 3 * row, *now = h <= UNITS ? (float *)hidden : c + ROWS * row;
+	float *next = h <= UNITS ? now : now + ROWS * row;
 	for (int r = 0; r < ROWS; r++) {
 		length[r] = length_of(a, first + r);
 		longest = length[r] > longest ? length[r] : longest;
 	}
-	clear_padding(a, (S *)a.y, first, h);
+	clear_padding<S, ROWS>(a, (S *)a.y, first, h);
 	if (a.gates) {
-		clear_padding(a, a.gates, first, GATES * h);
-		clear_padding(a, a.cells, first, h);
+		clear_padding<float, ROWS>(a, a.gates, first, GATES * h);
+		clear_padding<float, ROWS>(a, a.cells, first, h);
 	}
-	for (int64_t i = threadIdx.x; i < ROWS * h; i += BLOCK)
+	for (int64_t i = threadIdx.x; i < ROWS * row; i += BLOCK)
 		now[i] = c[i] = 0;
 	__syncthreads();
 	for (int64_t s = 0; s < longest; s++) {
-		for (int64_t u = threadIdx.x; u < h; u += BLOCK) {
+		for (int64_t u = d.unit; u < h + d.unit; u += 1 << d.units_log) {
 			float sum[ROWS][GATES] = {};
-			const S *w = (const S *)a.w + u;
 			S x[ROWS][GATES]; /* loaded early: they arrive from global memory while the products are computed */
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
-				if (s < length[r])
+				if (u < h && d.owns(r) && s < length[r])
 #pragma unroll
 					for (int g = 0; g < GATES; g++)
 						x[r][g] = ((const S *)a.x)[(token_at(a, first + r, length[r], s) * GATES + g) * h + u];
-#pragma unroll 4
-			for (int64_t k = 0; k < h; k++)
-#pragma unroll
-				for (int g = 0; g < GATES; g++) {
-					float v = to_float(w[(k * GATES + g) * h]);
-#pragma unroll
-					for (int r = 0; r < ROWS; r++)
-						sum[r][g] = gt_fma_f32(now[r * h + k], v, sum[r][g]);
-				}
+			int k = d.begin((int)h, d.part), end = u < h ? d.begin((int)h, d.part + 1) : 0;
+			const S *w = (const S *)a.w + u;
+			for (; k + 4 <= end; k += 4)
+				add_products<S, GATES, ROWS, 4>(sum, w + k * GATES * h, h, now + k, row);
+			for (; k < end; k++)
+				add_products<S, GATES, ROWS, 1>(sum, w + k * GATES * h, h, now + k, row);
+			add_parts(sum, d);
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
-				if (s < length[r])
-					next[r * h + u] =
-					    compute_cell<S, GATES>(a, token_at(a, first + r, length[r], s), u, sum[r], x[r], &c[r * h + u], now[r * h + u]);
+				if (u < h && d.owns(r) && s < length[r])
+					next[r * row + u] =
+					    compute_cell<S, GATES>(a, token_at(a, first + r, length[r], s), u, sum[r], x[r], &c[r * row + u], now[r * row + u]);
+			__syncthreads();
 		}
-		__syncthreads();
 		float *swap = now;
 		now = next;
 		next = swap;
@@ -158,49 +236,58 @@ __device__ static inline void compute_cell_gradient(const rnn_args &a, const sav
 		((S *)a.before)[at * h + u] = from_float<S>(before);
 }
 
-/* State of a block: the gradients of the hidden and the cell state and of the sums, of each sample. dc of a GRU is the direct part of the
- * gradient of the hidden state. */
-template <class S, int GATES> __global__ void __launch_bounds__(BLOCK, 2) rnn_steps_dx(const rnn_args a)
+/* State of a block in memory: the gradients of the hidden and the cell state and, if they are not in shared memory, of the sums, of each
+ * sample. dc of a GRU is the direct part of the gradient of the hidden state. */
+template <class S, int GATES, int ROWS> __global__ void __launch_bounds__(BLOCK, 1) rnn_steps_dx(const rnn_args a)
 {
 	after_previous();
-	int64_t first = (int64_t)blockIdx.x * ROWS, h = a.h, longest = 0, length[ROWS];
-	float *dh = a.state + (int64_t)blockIdx.x * ROWS * (2 + GATES) * h, *dc = dh + ROWS * h, *d = dc + ROWS * h;
+	__shared__ uint4 sums[ROWS * GATES * UNITS / 4];
+	int64_t first = (int64_t)blockIdx.x * ROWS, h = a.h, row = round_up(h), longest = 0, length[ROWS];
+	const division d(h);
+	float *dh = a.state + (int64_t)blockIdx.x * ROWS * (2 + GATES) * row, *dc = dh + ROWS * row;
+	float *ds = h <= UNITS ? (float *)sums : dc + ROWS * row; /* GATES * row floats for each sample */
 	for (int r = 0; r < ROWS; r++) {
 		length[r] = length_of(a, first + r);
 		longest = length[r] > longest ? length[r] : longest;
 	}
-	clear_padding(a, (S *)a.dx, first, GATES * h);
-	clear_padding(a, (S *)a.dh, first, GATES * h);
-	clear_padding(a, (S *)a.before, first, h);
-	for (int64_t i = threadIdx.x; i < ROWS * (2 + GATES) * h; i += BLOCK)
+	clear_padding<S, ROWS>(a, (S *)a.dx, first, GATES * h);
+	clear_padding<S, ROWS>(a, (S *)a.dh, first, GATES * h);
+	clear_padding<S, ROWS>(a, (S *)a.before, first, h);
+	for (int64_t i = threadIdx.x; i < 2 * ROWS * row; i += BLOCK)
 		dh[i] = 0;
+	for (int64_t i = threadIdx.x; i < ROWS * GATES * row; i += BLOCK)
+		ds[i] = 0;
 	__syncthreads();
 	for (int64_t s = longest - 1; s >= 0; s--) {
-		for (int64_t u = threadIdx.x; u < h; u += BLOCK) {
-			saved<S, GATES> q[ROWS]; /* load all samples before any store; otherwise loads wait for the stores of the previous cell */
+		for (int64_t u = d.unit; u < h; u += 1 << d.units_log) {
+			saved<S, GATES> q[ROWS] = {}; /* load all samples before any store; otherwise loads wait for the stores of the previous cell */
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
-				if (s < length[r])
+				if (d.owns(r) && s < length[r])
 					q[r].fetch(a, token_at(a, first + r, length[r], s), s ? token_at(a, first + r, length[r], s - 1) : -1, u);
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
-				if (s < length[r])
-					compute_cell_gradient<S, GATES>(a, q[r], token_at(a, first + r, length[r], s), u, dh[r * h + u], &dc[r * h + u],
-					                                d + r * GATES * h);
+				if (d.owns(r) && s < length[r])
+					compute_cell_gradient<S, GATES>(a, q[r], token_at(a, first + r, length[r], s), u, dh[r * row + u], &dc[r * row + u],
+					                                ds + r * GATES * row);
 		}
 		__syncthreads();
-		for (int64_t u = threadIdx.x; u < h; u += BLOCK) {
-			float sum[ROWS] = {};
-			for (int64_t k = 0; k < GATES * h; k++) {
-				float v = to_float(((const S *)a.w)[k * h + u]);
+		for (int64_t u = d.unit; u < h + d.unit; u += 1 << d.units_log) {
+			float sum[ROWS][1] = {};
+			int k = d.begin((int)(GATES * h), d.part), end = u < h ? d.begin((int)(GATES * h), d.part + 1) : 0;
+			const S *w = (const S *)a.w + u;
+#pragma unroll 2
+			for (; k + 4 <= end; k += 4)
+				add_products<S, 1, ROWS, 4>(sum, w + k * h, h, ds + k, GATES * row);
+			for (; k < end; k++)
+				add_products<S, 1, ROWS, 1>(sum, w + k * h, h, ds + k, GATES * row);
+			add_parts(sum, d);
 #pragma unroll
-				for (int r = 0; r < ROWS; r++)
-					sum[r] = gt_fma_f32(d[r * GATES * h + k], v, sum[r]);
-			}
 			for (int r = 0; r < ROWS; r++)
-				dh[r * h + u] = sum[r] + (GATES == 3 ? dc[r * h + u] : 0);
+				if (u < h && d.owns(r))
+					dh[r * row + u] = sum[r][0] + (GATES == 3 ? dc[r * row + u] : 0);
+			__syncthreads();
 		}
-		__syncthreads();
 	}
 }
 
@@ -212,12 +299,20 @@ static bool is_back(const struct gt_opcall *op)
 	return op->code == GT_OP_LSTM_STEPS_DX || op->code == GT_OP_GRU_STEPS_DX;
 }
 
-template <class S> static rnn_fn *find_kernel(const struct gt_opcall *op)
+template <class S, int ROWS> static rnn_fn *find_kernel(const struct gt_opcall *op)
 {
 	bool lstm = op->code == GT_OP_LSTM_STEPS || op->code == GT_OP_LSTM_STEPS_DX;
 	if (is_back(op))
-		return lstm ? rnn_steps_dx<S, 4> : rnn_steps_dx<S, 3>;
-	return lstm ? rnn_steps<S, 4> : rnn_steps<S, 3>;
+		return lstm ? rnn_steps_dx<S, 4, ROWS> : rnn_steps_dx<S, 3, ROWS>;
+	return lstm ? rnn_steps<S, 4, ROWS> : rnn_steps<S, 3, ROWS>;
+}
+
+/* Returns the number of samples of a block. More blocks than a large GPU has multiprocessors are not needed. If every block reads the
+ * weights from the L2 cache at every step, about 48 blocks use the whole bandwidth of that cache. */
+static int choose_rows(const struct gt_opcall *op)
+{
+	int64_t n = gt_opcall_input(op)->dim[0], most = gt_tdesc_bytes(gt_opcall_operand(op, "w")) <= FEW_WEIGHTS ? 132 : 48;
+	return n <= most ? 1 : n <= 2 * most ? 2 : MOST_ROWS;
 }
 
 /* Bytes of the transposed weights, which come before the states. */
@@ -229,8 +324,8 @@ static size_t transposed_bytes(const struct gt_opcall *op)
 static size_t scratch_bytes(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *w = gt_opcall_operand(op, "w");
-	int64_t states = is_back(op) ? 2 + w->dim[0] / w->dim[1] : 3;
-	return transposed_bytes(op) + (size_t)(ceil_div(gt_opcall_input(op)->dim[0], ROWS) * ROWS * states * w->dim[1]) * sizeof(float);
+	int64_t states = is_back(op) ? 2 + w->dim[0] / w->dim[1] : 3, samples = ceil_div(gt_opcall_input(op)->dim[0], MOST_ROWS) * MOST_ROWS;
+	return transposed_bytes(op) + (size_t)(samples * states * round_up(w->dim[1])) * sizeof(float);
 }
 
 static const char *refuse_call(const struct gt_opcall *op)
@@ -241,6 +336,8 @@ static const char *refuse_call(const struct gt_opcall *op)
 		*w = gt_tdesc_make(w->dtype, w->rank, w->dim, false);
 	if (!gt_tdesc_plain(w))
 		return "weights must have the plain layout";
+	if (w->dim[1] > INT32_MAX / 16)
+		return "there are too many units";
 	return w->dim[0] == w->dim[1] * (lstm ? 4 : 3) ? NULL : "the weights must have rows for all gates";
 }
 
@@ -262,8 +359,10 @@ static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 			return e;
 		a.w = c->scratch;
 	}
-	int64_t blocks = ceil_div(a.n, ROWS);
-	rnn_fn *fn = OF_TYPE(c->type, find_kernel)(op);
+	int rows = choose_rows(op);
+	int64_t blocks = ceil_div(a.n, rows);
+	rnn_fn *fn = rows == 1 ? OF_TYPE(c->type, find_kernel, 1)(op)
+	             : rows == 2 ? OF_TYPE(c->type, find_kernel, 2)(op) : OF_TYPE(c->type, find_kernel, MOST_ROWS)(op);
 	if (!grid_fits(blocks))
 		return cudaErrorInvalidValue;
 	return launch(fn, dim3((unsigned)blocks), dim3(BLOCK), s, a);

@@ -5,7 +5,8 @@
 #define TILE 32
 #define TILE_ROWS 8
 #define BLOCK 256
-#define MAX_Z 65535
+#define MAX_Z 65535 /* blocks of a grid in y and in z */
+#define AHEAD 4     /* rows that a thread of concat reads before it stores the first one */
 
 /* Joins or splits rows of start[nparts] units. Part i has the units start[i] ... start[i + 1] - 1 of every row, with start[0] = 0, and is a
  * separate tensor. A unit has 2, 4 or 16 bytes; every pointer and width is a multiple of it. If join is true, the parts are copied to
@@ -42,13 +43,12 @@ __global__ void __launch_bounds__(TILE *TILE_ROWS) transpose_tiles(const U *in, 
 	}
 }
 
+/* A thread copies one column of AHEAD rows at a time, so that it needs no division and looks for the column's part once. */
 template <class U> __global__ void __launch_bounds__(BLOCK) copy_parts(const concat_args a)
 {
 	after_previous();
-	int64_t width = a.start[a.nparts], i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-	if (i >= a.rows * width)
-		return;
-	int64_t row = i / width, col = i - row * width, begin = 0, n = 0;
+	int64_t width = a.start[a.nparts], col = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, begin = 0, n = 0;
+	int64_t row0 = (int64_t)blockIdx.y * blockDim.y + threadIdx.y, step = (int64_t)gridDim.y * blockDim.y;
 	U *part = NULL;
 #pragma unroll
 	for (int k = 0; k < GT_MAX_IO; k++)
@@ -59,11 +59,22 @@ template <class U> __global__ void __launch_bounds__(BLOCK) copy_parts(const con
 		}
 	if (!part)
 		return;
-	U *p = part + row * n + (col - begin), *whole = (U *)a.whole + i;
-	if (a.join)
-		*whole = *p;
-	else
-		*p = *whole;
+	part += col - begin;
+	U *whole = (U *)a.whole + col;
+	const U *from = a.join ? part : whole;
+	U *to = a.join ? whole : part;
+	int64_t from_row = a.join ? n : width, to_row = a.join ? width : n;
+	for (int64_t r = row0; r < a.rows; r += step * AHEAD) {
+		U u[AHEAD];
+#pragma unroll
+		for (int k = 0; k < AHEAD; k++)
+			if (r + k * step < a.rows)
+				u[k] = from[(r + k * step) * from_row];
+#pragma unroll
+		for (int k = 0; k < AHEAD; k++)
+			if (r + k * step < a.rows)
+				to[(r + k * step) * to_row] = u[k];
+	}
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
@@ -82,18 +93,23 @@ cudaError_t gt_cu_transpose_start(size_t size, const void *in, void *out, int64_
 
 static cudaError_t launch_concat(size_t unit, const concat_args &a, cudaStream_t s)
 {
-	int64_t blocks = ceil_div(a.rows * a.start[a.nparts], BLOCK);
-	if (!blocks)
+	int64_t width = a.start[a.nparts];
+	unsigned tx = 1;
+	while (tx < BLOCK && tx < width)
+		tx *= 2;
+	int64_t x = ceil_div(width, tx), y = ceil_div(a.rows, (BLOCK / tx) * AHEAD);
+	dim3 grid((unsigned)x, (unsigned)(y < MAX_Z ? y : MAX_Z)), block(tx, BLOCK / tx);
+	if (!x || !y)
 		return cudaSuccess;
-	if (!grid_fits(blocks))
+	if (!grid_fits(x))
 		return cudaErrorInvalidValue;
 	switch (unit) {
 	case 2:
-		return launch(copy_parts<uint16_t>, dim3((unsigned)blocks), dim3(BLOCK), s, a);
+		return launch(copy_parts<uint16_t>, grid, block, s, a);
 	case 4:
-		return launch(copy_parts<uint32_t>, dim3((unsigned)blocks), dim3(BLOCK), s, a);
+		return launch(copy_parts<uint32_t>, grid, block, s, a);
 	case 16:
-		return launch(copy_parts<uint4>, dim3((unsigned)blocks), dim3(BLOCK), s, a);
+		return launch(copy_parts<uint4>, grid, block, s, a);
 	}
 	return cudaErrorInvalidValue;
 }

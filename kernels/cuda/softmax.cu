@@ -1,5 +1,5 @@
-/* softmax, log_softmax and their gradients over rows. A team of threads (device.cuh) handles one row. */
-#include "cuda/device.cuh"
+/* softmax, log_softmax and their gradients over rows. A team of threads (device.cuh) handles one row, which it reads twice. */
+#include "cuda/softmax.cuh"
 
 /* Dimension 1 is contiguous in a rank-4 tensor (NHWC) too, so that every tensor consists of rows of C elements. */
 struct softmax_args {
@@ -16,15 +16,7 @@ __device__ static inline int64_t row_of(int64_t rows, int team)
 	return r < rows ? r : -1;
 }
 
-template <class S> __device__ static inline float row_max(const S *x, int64_t n, int lane, int team)
-{
-	float m = -INFINITY;
-	for (int64_t i = lane; i < n; i += team)
-		m = fmaxf(m, to_float(x[i]));
-	return team_max(m, team);
-}
-
-template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax_rows(const softmax_args a, int team)
+template <class S, int V, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax_rows(const softmax_args a, int team)
 {
 	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
@@ -33,19 +25,27 @@ template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softm
 		return;
 	const S *x = (const S *)a.x + r * n;
 	S *y = (S *)a.out + r * n;
-	float max = row_max(x, n, lane, team), sum = 0;
-	for (int64_t i = lane; i < n; i += team)
-		sum += gt_exp_f32(to_float(x[i]) - max);
-	sum = team_sum(sum, team);
-	float lsum = LOG ? gt_log_f32(sum) : 0;
-	for (int64_t i = lane; i < n; i += team) {
-		float z = to_float(x[i]) - max;
-		y[i] = from_float<S>(LOG ? z - lsum : gt_exp_f32(z) / sum);
+	float v[V];
+	softmax_sums sums;
+	for (int64_t i = lane * V; i < n; i += team * V) {
+		get_elements<S, V>(v, x + i);
+		sums.add<V>(v);
+	}
+	sums.join(team, false);
+	float lsum = LOG ? gt_log_f32(sums.exp) : 0;
+	for (int64_t i = lane * V; i < n; i += team * V) {
+		get_elements<S, V>(v, x + i);
+#pragma unroll
+		for (int j = 0; j < V; j++) {
+			float z = v[j] - sums.max;
+			v[j] = LOG ? z - lsum : gt_exp_f32(z) / sums.exp;
+		}
+		store_packed<S, V>(y + i, v);
 	}
 }
 
 /* Computes the gradient of softmax, dx = y (dy - sum dy y), or of log_softmax, dx = dy - exp(y) sum dy. */
-template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax_dx(const softmax_args a, int team)
+template <class S, int V, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softmax_dx(const softmax_args a, int team)
 {
 	after_previous();
 	int64_t r = row_of(a.rows, team), n = a.cols;
@@ -54,25 +54,45 @@ template <class S, bool LOG> __global__ void __launch_bounds__(TEAM_BLOCK) softm
 		return;
 	const S *dy = (const S *)a.x + r * n, *y = (const S *)a.y + r * n;
 	S *dx = (S *)a.out + r * n;
-	float sum = 0;
-	for (int64_t i = lane; i < n; i += team)
-		sum += LOG ? to_float(dy[i]) : to_float(dy[i]) * to_float(y[i]);
+	float sum = 0, g[V], p[V];
+	for (int64_t i = lane * V; i < n; i += team * V) {
+		get_elements<S, V>(g, dy + i);
+		if (!LOG)
+			get_elements<S, V>(p, y + i);
+#pragma unroll
+		for (int j = 0; j < V; j++)
+			sum += LOG ? g[j] : g[j] * p[j];
+	}
 	sum = team_sum(sum, team);
-	for (int64_t i = lane; i < n; i += team) {
-		float g = to_float(dy[i]), p = to_float(y[i]);
-		dx[i] = from_float<S>(LOG ? g - gt_exp_f32(p) * sum : p * (g - sum));
+	for (int64_t i = lane * V; i < n; i += team * V) {
+		get_elements<S, V>(g, dy + i);
+		get_elements<S, V>(p, y + i);
+#pragma unroll
+		for (int j = 0; j < V; j++)
+			g[j] = LOG ? g[j] - gt_exp_f32(p[j]) * sum : p[j] * (g[j] - sum);
+		store_packed<S, V>(dx + i, g);
 	}
 }
 
 /* ---- launchers ------------------------------------------------------------------------------------------------------------------- */
 typedef void softmax_fn(const softmax_args, int);
 
-template <class S> static softmax_fn *find_kernel(int code)
+template <class S, int V> static softmax_fn *find_kernel(int code)
 {
 	bool log = code == GT_OP_LOG_SOFTMAX || code == GT_OP_LOG_SOFTMAX_DX;
 	if (code == GT_OP_SOFTMAX || code == GT_OP_LOG_SOFTMAX)
-		return log ? softmax_rows<S, true> : softmax_rows<S, false>;
-	return log ? softmax_dx<S, true> : softmax_dx<S, false>;
+		return log ? softmax_rows<S, V, true> : softmax_rows<S, V, false>;
+	return log ? softmax_dx<S, V, true> : softmax_dx<S, V, false>;
+}
+
+template <class S> static cudaError_t launch_rows(const softmax_args &a, int code, cudaStream_t s)
+{
+	int v = row_vector<S>(a.cols, (uintptr_t)a.x | (uintptr_t)a.y | (uintptr_t)a.out), team = team_for(a.cols / v);
+	softmax_fn *fn = v == 1 ? find_kernel<S, 1>(code) : find_kernel<S, width<S>::n>(code);
+	int64_t blocks = ceil_div(a.rows, TEAM_BLOCK / team);
+	if (!grid_fits(blocks))
+		return cudaErrorInvalidValue;
+	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, a, team) : cudaSuccess;
 }
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
@@ -87,12 +107,7 @@ static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 	a.rows = 1, a.cols = x->dim[1];
 	for (int i = 0; i < x->rank; i++)
 		a.rows *= i == 1 ? 1 : x->dim[i];
-	int team = team_for(a.cols);
-	int64_t blocks = ceil_div(a.rows, TEAM_BLOCK / team);
-	softmax_fn *fn = OF_TYPE(c->type, find_kernel)(c->op->code);
-	if (!grid_fits(blocks))
-		return cudaErrorInvalidValue;
-	return blocks ? launch(fn, dim3((unsigned)blocks), dim3(TEAM_BLOCK), s, a, team) : cudaSuccess;
+	return OF_TYPE(c->type, launch_rows)(a, c->op->code, s);
 }
 
 GT_CU_FAMILY(softmax, start_call, NULL, NULL, "rows")

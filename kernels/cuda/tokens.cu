@@ -1,9 +1,10 @@
 /* Operations on sequences [N, T, C]: positional and pool_tokens, and their gradients. The order of a sum depends on the shape only. */
 #include "cuda/device.cuh"
+#include <stdlib.h>
 
 #define BLOCK 256
 #define MAX_Y 65535
-#define AHEAD 8 /* samples that a thread of positional reads before it stores one; the compiler cannot do this, because y may be x */
+#define AHEAD 8 /* samples that a thread reads before it uses the first one; in positional the compiler cannot do so, because y may be x */
 
 struct tokens_args {
 	const void *x; /* x, or dy */
@@ -12,7 +13,7 @@ struct tokens_args {
 	int32_t *idx;
 	void *y;       /* y, dx or dw */
 	int64_t samples, tokens, cols, rows; /* rows: of the table of positional.dw */
-	int64_t period; /* positional: tokens, or 1 if all tokens have row 0 of the table */
+	bool same;     /* positional: all tokens have row 0 of the table */
 	int mode;      /* enum gt_pool_tokens */
 	bool add;
 };
@@ -38,7 +39,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) add_positions(const 
 	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, n = a.tokens * a.cols;
 	if (i >= n)
 		return;
-	float w = a.w ? a.w[a.period > 1 ? i : i % a.cols] : (float)gt_sinusoid(i / a.cols, i % a.cols, a.cols);
+	float w = a.w[a.same ? i % a.cols : i];
 	for (int64_t s = (int64_t)blockIdx.y * AHEAD; s < a.samples; s += (int64_t)gridDim.y * AHEAD) {
 		S x[AHEAD];
 #pragma unroll
@@ -52,15 +53,25 @@ template <class S> __global__ void __launch_bounds__(BLOCK) add_positions(const 
 	}
 }
 
+/* The gradient of a table with a row for each token. A thread sums one element of the table over the samples, in order. */
 template <class S> __global__ void __launch_bounds__(BLOCK) positional_dw(const tokens_args a)
 {
 	after_previous();
-	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, n = a.period * a.cols, all = a.samples * a.tokens * a.cols;
+	int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x, n = a.tokens * a.cols;
 	double sum = 0;
 	if (i >= a.rows * a.cols)
 		return;
-	for (int64_t at = i; i < n && at < all; at += n)
-		sum += (double)to_float(((const S *)a.x)[at]);
+	for (int64_t s = 0; i < n && s < a.samples; s += AHEAD) {
+		S x[AHEAD];
+#pragma unroll
+		for (int k = 0; k < AHEAD; k++)
+			if (s + k < a.samples)
+				x[k] = ((const S *)a.x)[(s + k) * n + i];
+#pragma unroll
+		for (int k = 0; k < AHEAD; k++)
+			if (s + k < a.samples)
+				sum += (double)to_float(x[k]);
+	}
 	float *dw = (float *)a.y + i;
 	*dw = (float)((a.add ? (double)*dw : 0) + sum);
 }
@@ -139,8 +150,7 @@ template <class S> static cudaError_t launch_kernel(const tokens_args &a, int co
 	dim3 grid((unsigned)blocks), block(BLOCK);
 	switch (code) {
 	case GT_OP_POSITIONAL:
-		if (a.w) /* not for sinusoids: computing a sinusoid costs more than the samples that use it */
-			grid.y = (unsigned)(a.samples < AHEAD ? 1 : a.samples / AHEAD < MAX_Y ? a.samples / AHEAD : MAX_Y);
+		grid.y = (unsigned)(a.samples < AHEAD ? 1 : a.samples / AHEAD < MAX_Y ? a.samples / AHEAD : MAX_Y);
 		return launch(add_positions<S>, grid, block, s, a);
 	case GT_OP_POSITIONAL_DW:
 		return launch(positional_dw<S>, grid, block, s, a);
@@ -148,6 +158,54 @@ template <class S> static cudaError_t launch_kernel(const tokens_args &a, int co
 		return launch(pool_features<S>, grid, block, s, a);
 	}
 	return launch(pool_dx<S>, grid, block, s, a);
+}
+
+static int positional_kind(const struct gt_opcall *op)
+{
+	bool pools = op->code == GT_OP_POOL_TOKENS || op->code == GT_OP_POOL_TOKENS_DX;
+	return pools ? -1 : ((const struct gt_attr_positional *)op->attr)->kind;
+}
+
+/* Returns whether a call is the gradient of a table whose row 0 all tokens have: the column sums of dy. */
+static bool sums_columns(const struct gt_opcall *op)
+{
+	return op->code == GT_OP_POSITIONAL_DW && positional_kind(op) == GT_POSITIONAL_SAME;
+}
+
+static size_t scratch_bytes(const struct gt_opcall *op)
+{
+	const struct gt_tdesc *dy = gt_opcall_input(op);
+	return sums_columns(op) ? gt_cu_colsum_scratch(dy->dim[0] * dy->dim[1], dy->dim[2]) : 0;
+}
+
+/* Uploads the sinusoids. Every sample of a batch needs the same ones. */
+static enum gt_code upload_sinusoids(struct gt_dev *dev, const struct gt_opcall *op, struct gt_cu_table *table, struct gt_err *err)
+{
+	const struct gt_tdesc *x = gt_opcall_input(op);
+	int64_t tokens = x->dim[1], cols = x->dim[2];
+	size_t bytes = (size_t)(tokens * cols) * sizeof(float);
+	if (op->code != GT_OP_POSITIONAL || positional_kind(op) != GT_POSITIONAL_SINUSOIDAL)
+		return GT_OK;
+	float *w = (float *)malloc(bytes);
+	if (!w)
+		return gt_fail(err, GT_EFAIL, "out of memory");
+	for (int64_t t = 0; t < tokens; t++)
+		for (int64_t j = 0; j < cols; j++)
+			w[t * cols + j] = (float)gt_sinusoid(t, j, cols);
+	enum gt_code code = gt_cuda_upload(dev, w, bytes, &table->p, err);
+	free(w);
+	return code;
+}
+
+static cudaError_t start_column_sums(const struct gt_cu_call *c, const tokens_args &a, cudaStream_t s)
+{
+	float *dw = (float *)a.y;
+	if (a.rows > 1 && !a.add) { /* no token has the other rows */
+		cudaError_t e = cudaMemsetAsync(dw + a.cols, 0, (size_t)((a.rows - 1) * a.cols) * sizeof *dw, s);
+		if (e != cudaSuccess)
+			return e;
+	}
+	return gt_cu_colsum_start(c->type, a.x, dw, a.samples * a.tokens, a.cols, a.add, c->scratch, s);
 }
 
 static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
@@ -163,9 +221,11 @@ static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 	a.samples = x->dim[0], a.tokens = x->dim[1], a.cols = x->dim[2];
 	a.add = gt_opcall_adds(op, "dw");
 	a.rows = dw ? dw->dim[0] : 0;
-	a.period = !pools && ((const struct gt_attr_positional *)op->attr)->kind == GT_POSITIONAL_SAME ? 1 : a.tokens;
+	a.same = positional_kind(op) == GT_POSITIONAL_SAME;
+	if (op->code == GT_OP_POSITIONAL && !a.w)
+		a.w = (const float *)c->table->p;
 	a.mode = pools ? ((const struct gt_attr_pool_tokens *)op->attr)->mode : 0;
-	return OF_TYPE(c->type, launch_kernel)(a, op->code, s);
+	return sums_columns(op) ? start_column_sums(c, a, s) : OF_TYPE(c->type, launch_kernel)(a, op->code, s);
 }
 
-GT_CU_FAMILY(tokens, start_call, NULL, refuse_call, "tokens")
+GT_CU_FAMILY(tokens, start_call, scratch_bytes, refuse_call, "tokens", NULL, NULL, NULL, upload_sinusoids)

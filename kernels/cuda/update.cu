@@ -5,6 +5,7 @@
 
 #define BLOCK 256
 #define TREE 2048 /* number of partial sums that fit into shared memory */
+#define GROUP 8   /* partial sums that a thread of sumsq reads before it adds them */
 
 struct update_args {
 	float *p, *state[GT_MAX_STATES];
@@ -230,9 +231,19 @@ __global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double
 	}
 	if (!last_of(counter, gridDim.x))
 		return;
-	for (; w * TREE < chunks; w *= 2) {
-		for (int64_t i = me * 2 * w; i + w < chunks; i += BLOCK * 2 * w)
-			part[i] = __ldcg(part + i) + __ldcg(part + i + w);
+	for (; w * TREE < chunks; w *= GROUP) {
+		for (int64_t i = me * GROUP * w; i < chunks; i += BLOCK * GROUP * w) {
+			double v[GROUP];
+#pragma unroll
+			for (int k = 0; k < GROUP; k++) /* a sum of squares has the same bits after 0 is added */
+				v[k] = i + k * w < chunks ? __ldcg(part + i + k * w) : 0;
+#pragma unroll
+			for (int h = 1; h < GROUP; h *= 2)
+#pragma unroll
+				for (int k = 0; k < GROUP; k += 2 * h)
+					v[k] += v[k + h];
+			part[i] = v[0];
+		}
 		__syncthreads();
 	}
 	int rest = (int)((chunks + w - 1) / w);

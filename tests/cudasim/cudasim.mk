@@ -13,8 +13,9 @@ CUDASIM  := $(SIM_LIB)/cuda.so $(SIM_LIB)/libcublasLt.so.0 $(SIM_LIB)/libcudnn.s
             $(SIM)/tests/ops/test_ops $(SIM)/tests/ops/test_updates \
             $(SIM)/tests/cudasim/tool_calls $(SIM)/tests/cudasim/tool_layers $(SIM)/tests/cudasim/tool_device \
             $(SIM)/tests/cudasim/tool_conv $(SIM)/tests/cudasim/tool_dnn $(SIM)/tests/cudasim/tool_muon $(SIM)/tests/cudasim/tool_tables \
-            $(SIM)/tests/cudasim/tool_joins $(SIM)/tests/cudasim/tool_attention \
-            $(SIM)/tests/cudasim/tool_nccl $(SIM)/tests/gpu/tool_table $(SIM)/tests/gpu/tool_offers $(SIM)/tests/gpu/tool_versions
+            $(SIM)/tests/cudasim/tool_joins $(SIM)/tests/cudasim/tool_attention $(SIM)/tests/cudasim/tool_sequences \
+            $(SIM)/tests/cudasim/tool_nccl $(SIM)/tests/gpu/tool_table $(SIM)/tests/gpu/tool_offers $(SIM)/tests/gpu/tool_versions \
+            $(SIM)/tests/ptx/tool_shapes
 
 $(SIM)/obj/%.c.o: %.c Makefile tests/cudasim/cudasim.mk
 	@mkdir -p $(@D)
@@ -30,7 +31,8 @@ $(SIM)/obj/%.cc.o: %.cc Makefile tests/cudasim/cudasim.mk
 	@mkdir -p $(@D)
 	$(SIM_CXX) -MMD -MP -c $< -o $@
 
-$(SIM_LIB)/libcudasim.so: $(patsubst %,$(SIM)/obj/tests/%.cc.o,cudasim/cudasim_run cudasim/cudasim_rt ptx/ptx_read ptx/ptx_ops ptx/ptx_run)
+$(SIM_LIB)/libcudasim.so: $(patsubst %,$(SIM)/obj/tests/%.cc.o,cudasim/cudasim_run cudasim/cudasim_rt ptx/ptx_read ptx/ptx_ops ptx/ptx_run \
+                         ptx/ptx_count)
 	@mkdir -p $(@D)
 	$(CXX) $(CFLAGS) -shared $^ -o $@ $(LDFLAGS) -ldl
 

@@ -44,6 +44,9 @@ part tables_early 9 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_tables"
 part attention_last_first 3 "$sim/tests/cudasim/tool_attention"
 part attention_first_first 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_attention" gradients
 part attention_early 1 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_attention" gradients
+part sequences_last_first 5 "$sim/tests/cudasim/tool_sequences"
+part sequences_first_first 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_sequences" steps
+part sequences_early 5 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_sequences"
 part joins_last_first 8 "$sim/tests/cudasim/tool_joins"
 part joins_first_first 8 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_joins"
 part device 6 "$sim/tests/cudasim/tool_device"

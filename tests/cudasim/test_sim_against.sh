@@ -126,7 +126,7 @@ wrong batchnorm 's/a\.momentum \* mean\)/2 * a.momentum * mean)/' batchnorm n1 i
 wrong groupnorm 's/(v\[j\] = \(v\[j\] - mean\) \* rstd);/\1 * 1.01f;/' groupnorm gn image.cfg
 wrong dropout 's/step_args\.seed, a\.layer\)/step_args.seed, a.layer + 1)/' dropout drop image.cfg
 wrong pool 's/best\[j\] \*= share;/best[j] *= a.adaptive ? share : share * 1.01f;/' avgpool2d avg image.cfg
-wrong shape 's/\*whole = \*p;/{ if (i % 97) *whole = *p; }/' concat cat image.cfg
+wrong shape 's/to\[.*\] = u\[k\];/{ if (!a.join || (r + col) % 97) & }/' concat cat image.cfg
 wrong channels 's/\? x\[j\] \* v\[j\]/? x[j] * v[j] * 1.01f/' mul.channels gate image.cfg
 wrong layernorm 's/dot \+= g \*/dot -= g */' layernorm.dx ln image.cfg
 wrong update 's/Step::f\(h, p\[j\], g\[j\]/Step::f(h, p[j], g[j] * 1.01f/' adam optimizer image.cfg

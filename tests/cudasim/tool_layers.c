@@ -527,9 +527,36 @@ TEST(adaptive_pooling)
 				}
 }
 
+/* ---- sums over the pixels of a sample -------------------------------------------------------------------------------------------- */
+/* The mean over a whole image, and the gradients of values for each channel. Small batches of large images are divided among blocks. Sums
+ * have up to 4,480 terms of up to 9 in another order, relative to results of their order or 1: 2^-24 * sqrt(4480) * 9, three times over. */
+TEST(planes)
+{
+	static const int64_t shapes[][4] = {{1, 1, 1, 1},   {2, 3, 7, 5},  {1, 8, 64, 70}, {3, 33, 17, 9}, {2, 64, 40, 3},
+	                                    {1, 264, 9, 9}, {40, 16, 8, 8}, {2, 12, 33, 33}};
+	static const enum gt_opcode codes[] = {GT_OP_MUL_CHANNELS_DV, GT_OP_ADD_CHANNELS_DV, GT_OP_ADAPTIVE_AVGPOOL2D, GT_OP_AVGPOOL2D};
+	for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); s++)
+		for (int t = 0; t < 3; t++)
+			for (int c = 0; c < 8; c++) { /* c / 4: off 16 bytes */
+				const int64_t *x = shapes[s], y[4] = {x[0], x[1], 1, 1};
+				enum gt_opcode code = codes[c % 4];
+				bool dv = c % 4 < 2;
+				struct gt_attr_adaptive whole = {{1, 1}};
+				struct gt_attr_pool2d window = {{x[2] + 2, x[3] + 2}, {1, 1}, {1, 1}, false, s % 2};
+				struct pair_job j = {.call = {.code = code, .attr = c % 4 == 2 ? (void *)&whole : c % 4 == 3 ? (void *)&window : NULL},
+				                     .shift = c / 4 ? gt_dtype_size(pair_types[t]) : 0};
+				pair_tensor(&j, false, pair_types[t], 4, x, NULL);
+				if (code == GT_OP_MUL_CHANNELS_DV)
+					pair_tensor(&j, false, pair_types[t], 4, x, NULL);
+				pair_tensor(&j, true, pair_types[t], dv ? 2 : 4, y, NULL);
+				pair_compare2(&j, dv ? 1e-4 : 1e-5, 2 * step_of(pair_types[t]), dv ? "dv" : "mean");
+				pair_free(&j);
+			}
+}
+
 TEST(report)
 {
-	pair_report(2500);
+	pair_report(2650);
 }
 
 RUN_TESTS()

@@ -54,7 +54,7 @@ struct ptx_ins {
 	int guard = -1;       /* cell of the predicate; -1: none */
 	bool guard_not = false;
 	int dst[4] = {-1, -1, -1, -1}; /* -1: the value is dropped */
-	int src[4] = {-1, -1, -1, -1};
+	int src[5] = {-1, -1, -1, -1, -1}; /* a store: an address and at most 4 values */
 	int ndst = 0, nsrc = 0;
 	int pred = -1;                             /* second result of shfl.sync */
 	int64_t offset = 0;                        /* of an address, in bytes; of a branch, the index of the next instruction */

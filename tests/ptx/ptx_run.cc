@@ -404,12 +404,16 @@ static void execute(const ptx_kernel *k, const void *params, ptx_thread &from)
 		t.cell[p.first] = (uint64_t)memory + (bytes + 15) / 16 * 16 + p.second;
 	while (t.next < k->code.size()) {
 		const ptx_ins &i = k->code[t.next++];
+		t.executed++;
 		if (i.guard >= 0 && t.in<bool>(i.guard) == i.guard_not)
 			continue;
 		if (!i.run)
 			break;
+		if (t.count)
+			t.count->add(i);
 		i.run(t, i);
 	}
+	from.executed = t.executed;
 	from.block_syncs = t.block_syncs;
 	from.warp_syncs = t.warp_syncs;
 	free(memory);
@@ -438,7 +442,10 @@ void ptx_run(const ptx_kernel *k, const void *params)
 	t.block = block_of(k);
 	t.number = (int)(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
 	t.warp = t.number / 32;
+	t.count = ptx_count_of(k);
 	execute(k, params, t);
+	if (t.count)
+		t.count->end(t.executed);
 }
 
 std::function<void()> cudasim_thread_body(const void *kernel, std::function<void()> host, const void *const *args, const size_t *sizes,

@@ -9,6 +9,17 @@
 
 struct ptx_block; /* shared memory of a block (ptx_run.cc) */
 
+/* What the threads of a kernel have executed in all launches. Called functions count for their kernel, except their accesses to memory. */
+struct ptx_count {
+	uint64_t threads = 0, instructions = 0, longest = 0; /* longest: instructions of one thread */
+	uint64_t loads = 0, read = 0, stores = 0, written = 0; /* accesses to global memory, and their bytes */
+	void add(const ptx_ins &i);
+	void end(uint64_t executed); /* a thread has ended after so many instructions */
+};
+
+/* Returns the counts of a kernel, which are printed at exit if the environment has CUDASIM_PTX_COUNT; otherwise NULL. */
+ptx_count *ptx_count_of(const ptx_kernel *k);
+
 struct ptx_thread {
 	const ptx_kernel *kernel;
 	uint64_t *cell; /* registers, constants, special registers */
@@ -16,6 +27,8 @@ struct ptx_thread {
 	size_t next;                      /* index of the next instruction */
 	int number, warp;                 /* of this thread in its block */
 	uint32_t block_syncs, warp_syncs; /* barriers that this thread has passed */
+	uint64_t executed;                /* instructions that this thread has executed */
+	ptx_count *count;          /* counts of the kernel; NULL: nothing is counted */
 
 	template <class T> T in(int c) const
 	{

@@ -10,6 +10,12 @@ part operations_first_first 80 380 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops"
 part table 90 380 "$sim/tests/gpu/tool_table"
 part updates 80 40 "$sim/tests/ops/test_updates" -b cuda
 
+# ---- counts --------------------------------------------------------------------------------------------------------------------------
+# The sequences' heads are moved in 16 bytes: 4 * 128 * 12 * 64 numbers of bf16 are 49,152 loads and stores.
+counted=$(CUDASIM_PTX=$GTRAIN_BUILD/ptx/90 CUDASIM_PTX_COUNT=1 "$sim/tests/ptx/tool_shapes" permute_heads | grep '^# ptx count')
+if [[ $counted == *'49152 threads, '*' 49152 loads of 786432 bytes, 49152 stores of 786432 bytes' ]]; then echo 'ok counts'
+else echo "not ok counts: $counted"; fi
+
 # ---- changes that must be noticed ----------------------------------------------------------------------------------------------------
 # change NAME FILE SED MESSAGE TEST: with FILE changed by SED, the test of tool_calls must end with MESSAGE.
 change() {

@@ -1,10 +1,8 @@
 /* gt_run and gt_resume: the work before and after the training loop. */
 #include "base/fileio.h"
-#include "ir/op.h"
 #include "launch/launcher.h"
 #include "launch/rendezvous.h"
 #include "launch/signals.h"
-#include "plan/strategy.h"
 #include "session/session_data.h"
 #include "session/world_plan.h"
 #include "store/ckpt_scan.h"
@@ -14,6 +12,7 @@
 #include "train/resume.h"
 #include "train/run_end.h"
 #include "train/run_ranks.h"
+#include "train/run_start.h"
 #include "train/state.h"
 #include "train/trainer.h"
 #include "train/warnings.h"
@@ -24,99 +23,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* "669,706" */
-static const char *format_grouped(int64_t n, char *buf, size_t size)
-{
-	char digits[32];
-	int len = snprintf(digits, sizeof digits, "%lld", (long long)n), at = 0;
-	for (int i = 0; i < len && at + 2 < (int)size; i++) {
-		if (i && (len - i) % 3 == 0)
-			buf[at++] = ',';
-		buf[at++] = digits[i];
-	}
-	buf[at] = 0;
-	return buf;
-}
-
-/* "54,000 train + 6,000 valid + 10,000 test" */
-static void format_samples(const struct gt_session *s, char *buf, size_t size)
-{
-	char count[32];
-	size_t n = 0;
-	for (int i = 0; i < GT_SPLITS && n < size; i++)
-		if (s->data.view[i].n)
-			n += (size_t)snprintf(buf + n, size - n, "%s%s %s", n ? " + " : "", format_grouped(s->data.view[i].n, count, sizeof count),
-			                      gt_split_names[i]);
-}
-
-static enum gt_code report_start(struct gt_trainer *t, struct gt_err *err)
-{
-	const struct gt_session *s = t->s;
-	char text[2048], params[32], samples[160], micro[64] = "", ranks[64] = "", ema[96] = "";
-	if (s->optim.ema)
-		snprintf(ema, sizeof ema, "; evaluates and saves the moving average of the weights (decay %g)", s->conf->train.ema.decay);
-	const struct gt_comm *comm = s->exec.group[GT_GROUP_WORLD];
-	if (comm)
-		snprintf(ranks, sizeof ranks, ", %s on %d ranks over %s", s->strategy->name, s->at.world, comm->api->name);
-	if (s->batch.micro < s->batch.size)
-		snprintf(micro, sizeof micro, " (%lld micro-batches of %lld)", (long long)(s->batch.size / s->batch.micro),
-		         (long long)s->batch.micro);
-	const char *in_f32 = "";
-	if (gt_computes_in_f32(s->conf, &s->device.info))
-		in_f32 = ", which this processor computes in fp32 (slower than fp32, less memory),";
-	format_samples(s, samples, sizeof samples);
-	snprintf(text, sizeof text,
-	         "%s: %s parameters, %s%s on %s%s; batch %lld%s, %lld steps per epoch; %s %s from %.300s; seed %lld%s",
-	         s->conf->name, format_grouped(s->prog.num_params, params, sizeof params), gt_precision_names[s->conf->precision], in_f32,
-	         s->device.info.name, ranks, (long long)s->batch.size, micro, (long long)s->batch.steps_per_epoch, samples,
-	         gt_session_skips_files(s) ? "files" : "samples", s->data.set[0].where, (long long)s->conf->seed, ema);
-	struct gt_event ev = {.kind = GT_EV_START, .text = text, .init = t->opts->init, .device = t->opts->device, .ranks = s->at.world};
-	t->started = true;
-	return gt_trainer_send_event(t, &ev, true, err);
-}
-
 static void on_warning(void *user, const char *text)
 {
 	struct gt_trainer *t = user;
 	struct gt_event ev = {.kind = GT_EV_WARN, .step = t->state.step, .text = text};
 	if (t->opts->observe)
 		t->opts->observe(t->opts->user, &ev);
-}
-
-/* Prints a warning and writes it to metrics.jsonl. */
-static enum gt_code write_warning(struct gt_trainer *t, const char *text, struct gt_err *err)
-{
-	struct gt_event ev = {.kind = GT_EV_WARN, .epoch = t->state.epoch, .text = text};
-	return gt_trainer_send_event(t, &ev, true, err);
-}
-
-/* Warns if the number of ranks has changed, because the results then differ in their last bits. The number can come from the command line,
- * so the config of the checkpoint may lack it. */
-static enum gt_code warn_of_other_ranks(struct gt_trainer *t, int64_t wrote, struct gt_err *err)
-{
-	char text[200];
-	if (t->s->conf->reproducible != GT_REPRO_RUN || wrote == t->state.world)
-		return GT_OK;
-	snprintf(text, sizeof text, "reproducible = \"run\": from here on, the results differ in the last bits, because this run has %lld "
-	         "rank%s, but %lld wrote the checkpoint",
-	         (long long)t->state.world, t->state.world == 1 ? "" : "s", (long long)wrote);
-	return write_warning(t, text, err);
-}
-
-/* The function gt_session_spec.sized of a run: prints the warnings before memory is allocated, because a machine with too little memory can
- * end the process. The warnings are not in metrics.jsonl, which is not open yet. */
-static enum gt_code report_warnings(void *user, const struct gt_session *s, struct gt_err *err)
-{
-	struct gt_trainer *t = user;
-	struct gt_problems list = {.arena = s->arena};
-	GT_TRY(gt_warnings(s, t->resumes ? NULL : t->saves ? "dir" : "", &list, err));
-	gt_problems_sort(&list, s->conf->path);
-	for (int i = 0; i < list.n && t->opts->observe; i++) {
-		struct gt_event ev = {.kind = GT_EV_WARN, .epochs = s->conf->train.epochs, .steps = s->batch.steps, .text = list.v[i].text};
-		GT_TRY(gt_metrics_write(NULL, &t->json, &ev, err));
-		t->opts->observe(t->opts->user, &ev);
-	}
-	return GT_OK;
 }
 
 struct job {
@@ -132,21 +44,6 @@ struct job {
 static struct gt_session_spec session_spec(struct gt_conf *c)
 {
 	return (struct gt_session_spec){.conf = c, .train = true, .eval = {[GT_VALID] = true, [GT_TEST] = true}};
-}
-
-static enum gt_code warn_of_conversion(struct gt_trainer *t, enum gt_dtype from, struct gt_err *err)
-{
-	char text[4400];
-	snprintf(text, sizeof text, "%s: the %s values were %s f32, the type in which gtrain keeps weights", t->opts->init, gt_dtype_name(from),
-	         from == GT_F64 ? "rounded to" : "converted to");
-	return write_warning(t, text, err);
-}
-
-static enum gt_code report_pretrained(struct gt_trainer *t, const struct gt_pretrained_report *r, struct gt_err *err)
-{
-	char text[2048];
-	struct gt_event ev = {.kind = GT_EV_PRETRAINED, .pretrained = r, .text = gt_pretrained_text(r, text, sizeof text)};
-	return gt_trainer_send_event(t, &ev, true, err);
 }
 
 /* Messages to print after the start line; "": none. */
@@ -210,7 +107,7 @@ static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct
 	spec.data = j->data;
 	spec.ckpt = from;
 	GT_TRY(gt_check_logs(c, dir, err));
-	spec.sized = o->dry ? NULL : report_warnings;
+	spec.sized = o->dry ? NULL : gt_run_report_warnings;
 	spec.user = t;
 	if (*dir && !w->rank)
 		GT_TRY(gt_at_directory(c, dir, o->dry ? gt_ckpt_dir_check(dir, err) : gt_ckpt_dir_open(dir, &t->dir, err), err));
@@ -262,13 +159,13 @@ static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct
 	GT_TRY(gt_tensorboard_hparams(t->tensorboard, c, err));
 	if (gt_session_scales_loss(t->s) && t->state.loss_scale <= 0)
 		t->state.loss_scale = (double)(float)c->train.loss_scale.init;
-	GT_TRY(report_start(t, err));
+	GT_TRY(gt_run_report_start(t, err));
 	if (*say.space)
-		GT_TRY(write_warning(t, say.space, err));
+		GT_TRY(gt_run_warn(t, say.space, err));
 	if (converted != GT_F32)
-		GT_TRY(warn_of_conversion(t, converted, err));
+		GT_TRY(gt_run_warn_of_conversion(t, converted, err));
 	if (pretrained)
-		GT_TRY(report_pretrained(t, pretrained, err));
+		GT_TRY(gt_run_report_pretrained(t, pretrained, err));
 	if (*t->s->device.note) {
 		struct gt_event ev = {.kind = GT_EV_WARN, .text = t->s->device.note};
 		GT_TRY(gt_trainer_send_event(t, &ev, false, err));
@@ -277,16 +174,16 @@ static enum gt_code train_rank(const struct job *j, struct gt_trainer *t, struct
 		struct gt_event ev = {.kind = GT_EV_RESUME, .text = gt_ckpt_path(from), .sets = j->sets};
 		ev.nsets = strcmp(gt_ckpt_meta(from)->config, c->text) ? j->nsets : 0;
 		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
-		GT_TRY(warn_of_other_ranks(t, gt_ckpt_meta(from)->world, err));
+		GT_TRY(gt_run_warn_of_ranks(t, gt_ckpt_meta(from)->world, err));
 		if (*say.back)
-			GT_TRY(write_warning(t, say.back, err));
+			GT_TRY(gt_run_warn(t, say.back, err));
 		const char *const changed[] = {say.kept.best,     say.kept.stop, say.kept.plateau, t->s->data.files->changed,
 		                               say.kept.schedule, say.kept.jump};
 		for (int i = 0; i < 6; i++)
 			if (*changed[i])
-				GT_TRY(write_warning(t, changed[i], err));
+				GT_TRY(gt_run_warn(t, changed[i], err));
 		if (*say.damaged)
-			GT_TRY(write_warning(t, say.damaged, err));
+			GT_TRY(gt_run_warn(t, say.damaged, err));
 	}
 	gt_rank_phase(t->team->link, "", t->s->device.be->host_memory ? 0 : GT_PATIENCE * c->parallel.timeout);
 	return gt_trainer_run(t, err);
@@ -529,7 +426,8 @@ static enum gt_code report_complete(const char *dir, const struct gt_conf *c, co
 	struct gt_world w;
 	bool by_steps = c->train.steps > 0;
 	snprintf(text, sizeof text, "%s is complete: %s epoch%s, %s steps; to train longer, add -s train.%s=N with N above %lld", dir,
-	         format_grouped(at->epoch, epochs, sizeof epochs), at->epoch == 1 ? "" : "s", format_grouped(at->step, steps, sizeof steps),
+	         gt_format_grouped(at->epoch, epochs, sizeof epochs), at->epoch == 1 ? "" : "s",
+	         gt_format_grouped(at->step, steps, sizeof steps),
 	         by_steps ? "steps" : "epochs", (long long)(by_steps ? at->step : at->epoch));
 	if (stopped)
 		snprintf(text, sizeof text, "%s was stopped early (train.early_stop) after %s epoch%s, %s steps; to train longer, add -s "

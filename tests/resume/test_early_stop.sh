@@ -31,7 +31,7 @@ ok = log[-1]["status"] == "early stop" and len(loss) == end < 12
 print("ok early_stop" if ok else f"not ok early_stop: {log[-1]}, losses {loss}")
 END
 if grep -q 'train.early_stop ended the run' "$tmp/log" &&
-	grep -q 'resume .* -s train.early_stop.metric=$' "$tmp/log"; then pass early_stop_said; else
+	grep -q 'next: .* eval ' "$tmp/log"; then pass early_stop_said; else
 	fail early_stop_said "$(cat "$tmp/log")"; fi
 run resume "$tmp/stop"
 if [ "$rc" = 0 ] && [ "$(status stop)" = 'early stop' ] && ! grep -q 'nan' "$tmp/out" "$tmp/err" &&

@@ -41,7 +41,7 @@ static int split_rank(enum gt_split split, const char *name, size_t len)
 	return -1;
 }
 
-/* Returns whether a folder name denotes a split; usual: only names with a rank below USUAL. */
+/* Returns whether a folder name denotes a split. usual: accept only the exact names "train", "valid", "val" and "test". */
 static bool is_split_name(const char *name, size_t len, bool usual)
 {
 	for (int s = 0; s < GT_SPLITS; s++) {

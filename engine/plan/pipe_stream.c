@@ -84,7 +84,7 @@ static bool overlaps_send(const struct streams *s, const struct range *r)
 /* Returns whether a step may write memory that a send in progress reads. */
 static bool overwrites_send(const struct streams *s, const struct gt_step *t)
 {
-	if (!t->call || !t->plan || t->call->node < 0) /* a step of another kind uses other arenas */
+	if (!t->call || !t->plan || t->call->node < 0) /* not a call of a graph: uses no activations, and sends read nothing else */
 		return false;
 	const struct gt_node *n = &t->plan->graph->nodes[t->call->node];
 	struct range scratch = {t->plan->act_slot, t->call->scratch_offset, t->call->scratch_offset + t->call->scratch};

@@ -83,7 +83,7 @@ struct gt_session_spec {
 struct gt_eval_prog {
 	struct gt_loader *loader;
 	struct gt_prog full, tail; /* the program of a full batch, and the program of the samples that remain after all full batches */
-	struct gt_prog *shorter;   /* [lengths.n - 1]: the program of a full batch with each length but the longest, which `full` has */
+	struct gt_prog *shorter;   /* [lengths.n - 1]: the program of a full batch for each sequence length but the longest, which `full` has */
 	int64_t batch;        /* number of samples of a full batch, over all ranks */
 	int64_t nfull, ntail; /* number of full batches in the split; number of samples that `tail` evaluates, 0: no samples remain */
 };
@@ -167,7 +167,7 @@ struct gt_session_pipe {
 struct gt_train_phase {
 	int64_t begin, end;        /* the phase has the optimizer steps begin ... end - 1, from 0; 0 if the steps of an epoch are not known */
 	struct gt_prog full, tail; /* the optimizer step in the phase; n is 0 in both if the run ends before the phase begins */
-	struct gt_prog *shorter;   /* [lengths.n - 1]: the program of a full batch with each length but the longest, which `full` has */
+	struct gt_prog *shorter;   /* [lengths.n - 1]: the program of a full batch for each sequence length but the longest, which `full` has */
 };
 /* The plans of a session, and the programs that execute them: session_plan.c, session_programs.c. */
 struct gt_session_programs {
@@ -178,7 +178,7 @@ struct gt_session_programs {
 	struct gt_prog full, tail;    /* the optimizer step on a full batch and on an epoch's short last batch; tail.n = 0: no short batch.
 	                                 They apply outside of all phases, and decide the layout even if phases cover the whole run */
 	struct gt_train_phase *phase; /* [optim.nphases], in the order of time */
-	struct gt_prog *shorter;      /* shorter variants of `full`, as in gt_train_phase */
+	struct gt_prog *shorter;      /* `full` for each shorter length of sequences, as in gt_train_phase */
 	int64_t length;               /* while programs are built: gt_plan_key.length of their plans */
 	int building;                 /* while programs are built: gt_plan_key.phase of their plans */
 	struct gt_loader *loader;     /* loader of the training split; NULL without gt_session_spec.train and in a dry session */

@@ -212,8 +212,8 @@ enum gt_code gt_pretrained_match(const struct gt_conf *c, const struct gt_graph 
 		char path[64];
 		snprintf(path, sizeof path, "model.pretrained.map[%d].from", i);
 		if (!used[i])
-			return gt_conf_refuse(c, path, err, "expected a pattern that matches a tensor of %s and that no earlier entry matches, such as "
-			                      "\"%s\", got \"%s\"", c->pretrained.file,
+			return gt_conf_refuse(c, path, err, "expected a pattern that matches a tensor of %s, other than those that earlier entries "
+			                      "match, such as \"%s\", got \"%s\"", c->pretrained.file,
 			                      gt_st_count(f) ? gt_st_at(f, 0)->name + (r->stripped ? strlen(PREFIX) : 0) : "fc.weight",
 			                      c->pretrained.map[i].from);
 	}

@@ -68,7 +68,7 @@ static void describe_classes(const struct counts *k, char *buf, size_t size)
 	char list[512] = "", more[48] = "";
 	size_t at = 0;
 	int rare = 0;
-	bool divided = false; /* data.valid takes no sample of a class that has several */
+	bool divided = false; /* a rare class has several samples in train, but data.valid took none of them */
 	for (int64_t c = 0; c < k->classes; c++) {
 		if (!is_rare(k, c))
 			continue;

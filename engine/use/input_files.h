@@ -40,7 +40,7 @@ struct gt_inputs {
 	int64_t n, cap;
 	struct gt_source **source; /* [nsources] the archives */
 	int64_t nsources, source_cap;
-	int copy;                  /* copied: open file with the copy of standard input */
+	int copy;                  /* if copied: descriptor of the file that holds the copy of standard input */
 	bool copied, stdin_read;   /* standard input was copied; standard input is used by an input or a list */
 };
 

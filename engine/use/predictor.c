@@ -229,7 +229,8 @@ enum gt_code gt_predictor_flush(struct gt_predictor *p, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Adds the result of the next row of the batch, which the caller has filled. */
+/* Adds an entry for the result of the next row of the batch; the caller has already written the sample to this row. Flushes if the batch or
+ * the list of entries is full. */
 static enum gt_code add_pending(struct gt_predictor *p, const char *file, int64_t index, bool scaled, const char *text, struct gt_err *err)
 {
 	char *own = text ? strdup(text) : NULL;

@@ -255,7 +255,7 @@ static int param_order(const struct gt_tdesc *x, struct gt_tdesc *p)
 	return !p->layout.nblk && (!rank3 || !memcmp(p->layout.order, hwc, sizeof hwc)) ? 1 : -1;
 }
 
-/* Returns the element order that all parameters of a call have, or -1 if they differ. */
+/* Returns the order in memory of the elements of gamma, beta and their gradients, as param_order(), or -1 if it is not the same for all. */
 static int order_of(const struct gt_opcall *op)
 {
 	static const char *const names[] = {"gamma", "beta", "dgamma", "dbeta"};

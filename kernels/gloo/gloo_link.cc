@@ -104,7 +104,7 @@ static void replace_descriptor(tcp::Device *d, gloo::transport::Pair *p, int fd,
 }
 
 /* ---- 1: pairs that accept no connection ------------------------------------------------------------------------------------------- */
-/* limit is the time that gloo may take to connect one of its own sockets to another one of this process. */
+/* limit: timeout of the context. The only connection that gloo itself makes is one within this process: see adopt_connection(). */
 static void make_context(gl_net *n, const char *address, int rank, int world, std::chrono::milliseconds limit)
 {
 	tcp::attr attr;

@@ -91,7 +91,7 @@ static void print_live(struct gt_cli *cli, const struct gt_json_value *rank)
 {
 	char a[GT_UNITS];
 	for (const struct gt_json_value *l = gt_json_first(rank, "live"); l; l = l->next)
-		gt_out(cli, "%s: %.3f times the lower bound (%s are in use at the same time)\n", l->key,
+		gt_out(cli, "%s: %.3f times the lower bound of %s\n", l->key,
 		       gt_json_num(gt_json_member(rank, "memory"), l->key) / l->number, gt_units_bytes(a, (uint64_t)l->number));
 }
 

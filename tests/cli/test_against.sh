@@ -66,7 +66,7 @@ gives other_word_first 64 err "--against: expected cpu|cpu:fp32|cpu:bf16, got 'c
 build=$(dirname "$(dirname "$gtrain")")
 mkdir -p "$tmp/faulty/bin" "$tmp/faulty/lib/gtrain"
 cp "$gtrain" "$tmp/faulty/bin/gtrain"
-cp "$build"/lib/gtrain/{cpu,null}.so "$tmp/faulty/lib/gtrain/"
+cp "$build"/lib/gtrain/{cpu,null,smoke}.so "$tmp/faulty/lib/gtrain/"
 if ! ${CC:-gcc} -std=gnu17 -O1 -shared -fPIC -I"$src/engine" -I"$src/kernels" -o "$tmp/faulty/lib/gtrain/cuda.so" \
 	"$src/tests/cli/faulty_backend.c" "$build/libgtrain.a" -ldl -lm 2>"$tmp/cc"; then
 	skip wrong_kernels "no C compiler: $(tail -n 1 "$tmp/cc")"

@@ -32,7 +32,7 @@ print('' if ok else json.dumps([r['status'], len(texts), r['rows'], texts[-2:], 
 }
 size=60x8
 terminal animated "r['status'] == 130 and len(texts) >= 8" "${long[@]}" -o a --time-limit 60s
-terminal rate "len(texts) <= 10 * r['seconds'] + 3" # ten a second, of thousands of steps
+terminal rate "len(texts) <= 11 * r['seconds'] + 10" # ten a second and each new phase, of thousands of steps
 terminal width "fit and any(len(t) == 59 for t in texts)"
 terminal erased "not any('eta' in l for l in r['shown'])"
 terminal how_to_continue "any(l.startswith('ended early') and l.endswith('resume a\` continues') for l in r['shown'])"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Features together: each line is a run of the small CNN (tests/resume/resume.cfg) with some options, and what must come of it:
-# status 0 with finite losses, an evaluation of every split once, and a checkpoint that verifies and evaluates to the same numbers.
+# status 0 with finite losses, an evaluation of every split once, and a checkpoint that verifies and evaluates to the same numbers, but for
+# the rounding of batch normalisations, which eval folds into convolutions.
 # tests/run: beside others
 set -u
 tmp=$(mktemp -d)
@@ -19,9 +20,9 @@ combine() { # name, options as --set would have them
 	local told again
 	told=$(grep '"split":"test"' "$d/metrics.jsonl" | tail -n 1 | grep -o '"loss":[^,]*')
 	again=$("$GTRAIN" eval --json "$d/latest" 2>"$tmp/log" | grep -o '"loss":[^,]*')
-	# metrics.jsonl has 9 digits, eval all
+	# folding rounds each weight once more: relative differences of 2^-24, of which a loss of f32 sums has a few
 	if awk -v a="${told#*:}" -v b="${again#*:}" 'BEGIN { d = a - b; if (d < 0) d = -d;
-		exit !(a != "" && b != "" && d <= 1e-8 * (a < 0 ? -a : a) + 1e-12) }'; then
+		exit !(a != "" && b != "" && d <= 1e-6 * (a < 0 ? -a : a) + 1e-12) }'; then
 		echo "ok combine_$name"
 	else echo "not ok combine_$name: trained to $told, evaluated to $again $(tail -n 1 "$tmp/log")"; fi
 	rm -rf "$d"

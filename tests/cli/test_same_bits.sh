@@ -16,22 +16,22 @@ while read -r name want settings; do
 	else fail "$name" "digest $got, not $want"; fi
 	rm -rf "$tmp/run"
 done <<'END'
-adam 6c92590db3af72a3
-sgd 9a07aca643937b06 train.optimizer.type=sgd train.optimizer.momentum=0.9
-adamw fc83fa1d28380803 train.optimizer.type=adamw
-rmsprop 3751404c918e5bd8 train.optimizer.type=rmsprop
-lion 588bd9fd292e6fa7 train.optimizer.type=lion
-nadam 8eb768bc570d3fd5 train.optimizer.type=nadam
-radam 91dc48eb53c830eb train.optimizer.type=radam
-adagrad 810bcbb454164b91 train.optimizer.type=adagrad
-lamb 0958464533fbb9d5 train.optimizer.type=lamb
-clip 7898def0eadc9c8c train.clip_norm=0.1
-mse 79eef36b2efd4b77 train.loss=mse
-l1 ad78850182a52898 train.loss=l1
-huber 1ce2fee8fba36e38 train.loss=huber
-bce 3b097598e497de7b train.loss=bce
-focal 8b3ff026c51398d5 train.loss=focal
-kl_div 0055c26afd6cc4db train.loss=kl_div
-nll 0055c26afd6cc4db train.loss=nll
-bf16 b4d61f9408ac67fe precision=bf16
+adam 598157d81a2321c4
+sgd d07f87fd72fab52f train.optimizer.type=sgd train.optimizer.momentum=0.9
+adamw c04f73a1354c12e4 train.optimizer.type=adamw
+rmsprop 03d86bcb20023ee4 train.optimizer.type=rmsprop
+lion 2d7d4da589a8cd9b train.optimizer.type=lion
+nadam cef1625891946c0a train.optimizer.type=nadam
+radam 241708d95dc8bd63 train.optimizer.type=radam
+adagrad 762d1108e0ed9e9c train.optimizer.type=adagrad
+lamb eff402783eb03d4e train.optimizer.type=lamb
+clip c44eb2c6c5b4917d train.clip_norm=0.1
+mse b3cfdfc58cb9e25f train.loss=mse
+l1 4835e87a79911a5c train.loss=l1
+huber d06021b3f5e006e2 train.loss=huber
+bce b42e0ff1e9016ae0 train.loss=bce
+focal 322aed0743874265 train.loss=focal
+kl_div 59f6f444189eac79 train.loss=kl_div
+nll 59f6f444189eac79 train.loss=nll
+bf16 c5e1043643bc8eb7 precision=bf16
 END

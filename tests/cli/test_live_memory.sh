@@ -66,5 +66,6 @@ run check "$src/configs/resnet20_cifar.cfg" --device cpu
 "$gtrain" check "$src/configs/resnet20_cifar.cfg" --device cpu --json 2>err | python3 -c '
 import json, sys
 r = json.loads(sys.stdin.readline())
-print("activations: %.3f times the lower bound of %d MiB" % (r["memory"]["activations"] / r["live"]["activations"], round(r["live"]["activations"] / 2**20)))' >expected
+memory, live = r["memory"]["activations"], r["live"]["activations"]
+print("activations: %.3f times the lower bound of %d MiB" % (memory / live, round(live / 2**20)))' >expected
 grep -qFx "$(cat expected)" out && pass text || fail text "expected $(cat expected): $(grep bound out)"

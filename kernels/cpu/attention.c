@@ -34,8 +34,62 @@ static inline int64_t length_of(const struct attention *k, int64_t sample)
 	return n < 0 ? 0 : n > k->tokens ? k->tokens : n;
 }
 
+#define JOIN(name, bytes) JOIN_NAMES(name, bytes)
+#define JOIN_NAMES(name, bytes) name##_##bytes
+
+/* GT_CLONES cannot compile these loops: all clones have vectors of one type, and gcc 12 keeps vectors that are wider than the registers of
+ * a clone in memory (with vectors of 64 bytes, the clone for AVX2 needed 50 times as long as that for AVX-512). */
+#if defined(__x86_64__)
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
+#define VECTOR 64
 #define GT_TYPED "cpu/attention.inc"
 #include "cpu/typed.inc"
+#undef VECTOR
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define VECTOR 32
+#define GT_TYPED "cpu/attention.inc"
+#include "cpu/typed.inc"
+#undef VECTOR
+#pragma GCC pop_options
+#endif
+
+/* Any processor: SSE2 and NEON have vectors of this size. */
+#define VECTOR 16
+#define GT_TYPED "cpu/attention.inc"
+#include "cpu/typed.inc"
+#undef VECTOR
+
+/* The functions for one size of vectors, by type. */
+struct loops {
+	gt_range_fn *forward[GT_T_COUNT], *backward[GT_T_COUNT];
+};
+
+#define PASS(name, bytes)                                                                                                                  \
+	{                                                                                                                                      \
+		JOIN(name##_f32, bytes), JOIN(name##_bf16, bytes), JOIN(name##_f64, bytes)                                                         \
+	}
+#define LOOPS(bytes)                                                                                                                       \
+	{                                                                                                                                      \
+		PASS(attention_forward, bytes), PASS(attention_backward, bytes)                                                                    \
+	}
+
+/* Returns the loops with the largest vectors of this processor. */
+static const struct loops *choose_loops(void)
+{
+	static const struct loops any = LOOPS(16);
+#if defined(__x86_64__)
+	static const struct loops avx512 = LOOPS(64), avx2 = LOOPS(32);
+	if (GT_CPU_AVX512)
+		return &avx512;
+	if (GT_CPU_AVX2)
+		return &avx2;
+#endif
+	return &any;
+}
 
 static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {
@@ -48,7 +102,7 @@ static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel
 
 enum gt_code gt_cpu_attention(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
-	static gt_range_fn *const forward[] = GT_TYPES(attention_forward), *const backward[] = GT_TYPES(attention_backward);
+	const struct loops *loops = choose_loops();
 	const struct gt_attr_attention *a = call->attr;
 	bool back = call->code == GT_OP_ATTENTION_DX;
 	const struct gt_tdesc *qkv = gt_opcall_operand(call, "qkv"), *y = gt_opcall_operand(call, "y");
@@ -71,9 +125,10 @@ enum gt_code gt_cpu_attention(struct gt_dev *dev, const struct gt_opcall *call, 
 	if (back) {
 		k->loop.head.launch = launch_backward;
 		k->loop.head.scratch = (size_t)(k->samples * k->heads * k->tokens * 2 * k->wide) * size;
-		gt_cpu_loop_over(&k->loop, backward[type], k->samples * k->heads, 65536 / (k->tokens * k->tokens * k->d) + 1);
+		gt_cpu_loop_over(&k->loop, loops->backward[type], k->samples * k->heads, 65536 / (k->tokens * k->tokens * k->d) + 1);
 	} else {
-		gt_cpu_loop_over(&k->loop, forward[type], k->samples * k->heads * ((k->tokens + BQ - 1) / BQ), 65536 / (BQ * k->tokens * k->d) + 1);
+		int64_t tiles = k->samples * k->heads * ((k->tokens + BQ - 1) / BQ);
+		gt_cpu_loop_over(&k->loop, loops->forward[type], tiles, 65536 / (BQ * k->tokens * k->d) + 1);
 	}
 	*out = &k->loop.head;
 	return GT_OK;

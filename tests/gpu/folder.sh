@@ -42,7 +42,7 @@ for p in bin/gtrain "${programs[@]}"; do
 	install -m 755 "$src/tests/gpu/wrap.sh" "$dest/$p"
 	strip -o "$packed/libexec/${p##*/}" "$build/$p"
 done
-for p in null cpu ref cuda export help init show smoke use view; do strip -o "$packed/lib/gtrain/$p.so" "$build/lib/gtrain/$p.so"; done
+for p in null cpu ref cuda export help init show smoke view; do strip -o "$packed/lib/gtrain/$p.so" "$build/lib/gtrain/$p.so"; done
 # A folder of build/cudasim brings the host's CUDA runtime: all that has opened it must open the same file.
 for p in libcudasim.so libcublasLt.so.0 libcudnn.so.0 libnccl.so.0; do
 	[ ! -e "$build/lib/gtrain/$p" ] || strip -o "$packed/lib/gtrain/$p" "$build/lib/gtrain/$p"
@@ -79,7 +79,7 @@ if [ ! -s "$dest/GLIBC" ]; then
 fi
 # One stream with a window that is larger than cuda.so: dnn_plans, which has the same kernels, costs nothing behind it.
 tar cf - -C "$packed" lib/gtrain/cuda.so libexec --exclude lib/gtrain/cuda.so lib -C "$src" tests/golden/{ops.bin,parity} |
-	xz --x86 --lzma2=preset=1,dict=64MiB >"$dest/packed.tar.xz"
+	xz --x86 --lzma2=preset=4,dict=64MiB >"$dest/packed.tar.xz"
 rm -r "$packed"
 
 # ---- what the scripts read -----------------------------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DRAW_EVERY 0.1  /* minimum seconds between two updates on a terminal */
-#define PHASE_AFTER 0.02 /* seconds before an evaluation or a save is shown */
-#define PLAIN_EVERY 5.0 /* seconds between two plain lines if stderr is not a terminal */
+#define DRAW_EVERY 0.1   /* minimum seconds between two lines of steps on a terminal, and between two lines of phases */
+#define PHASE_AFTER 0.02 /* seconds that a line of steps stays before an evaluation or a save is shown */
+#define PLAIN_EVERY 5.0  /* seconds between two plain lines if stderr is not a terminal */
 
 void gt_progress_init(struct gt_progress *p, struct gt_cli *cli, const struct gt_job_args *job)
 {
@@ -186,10 +186,17 @@ static void observe_phase(struct gt_progress *p, const struct gt_event *ev)
 	const struct gt_args *a = &p->cli->args;
 	struct gt_parts parts;
 	bool early = !p->steps; /* before the start event, phases are shown on a terminal only */
-	double now = gt_clock(), wait = !p->cli->animate ? PLAIN_EVERY : early ? 0 : ev->share > 0 ? DRAW_EVERY : PHASE_AFTER;
-	if (a->quiet || a->no_progress || ((a->json || early) && !p->cli->animate) || now - p->last < wait)
+	bool animate = p->cli->animate;
+	double now = gt_clock();
+	if (a->quiet || a->no_progress || ((a->json || early) && !animate))
 		return;
-	p->last = early ? p->last : now;
+	if (!early && (now - p->last < (animate ? PHASE_AFTER : PLAIN_EVERY) || now - p->last_phase < (animate ? DRAW_EVERY : PLAIN_EVERY)))
+		return;
+	/* On a terminal a phase does not delay the next line of steps: otherwise, with epochs of less than DRAW_EVERY, each save would be shown
+	 * until the next one, and the steps never. */
+	p->last_phase = now;
+	if (!animate)
+		p->last = now;
 	describe_phase(p, ev, &parts);
 	show_parts(p, &parts);
 }
@@ -254,10 +261,10 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 		if (a->verbose)
 			gt_cli_note(p->cli, "skipped %s", ev->text);
 		break;
-	case GT_EV_END:
-		p->stopped = ev->text && !strcmp(ev->text, "early stop");
-		p->early = ev->text && strcmp(ev->text, "ok") != 0 && !p->stopped && !ev->code;
-		if (p->stopped && !a->quiet && !a->json)
+	case GT_EV_END: {
+		bool stopped = ev->text && !strcmp(ev->text, "early stop");
+		p->early = ev->text && strcmp(ev->text, "ok") != 0 && !stopped && !ev->code;
+		if (stopped && !a->quiet && !a->json)
 			gt_cli_note(p->cli, "train.early_stop ended the run: the metric did not improve any more");
 		if (ev->result) {
 			p->ended = true;
@@ -265,6 +272,7 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 			snprintf(p->best_metric, sizeof p->best_metric, "%s", ev->result->best_metric ? ev->result->best_metric : "");
 		}
 		break;
+	}
 	case GT_EV_COMPLETE: {
 		char clean[2048];
 		p->complete = true;

@@ -30,7 +30,8 @@ struct gt_progress_row {
 struct gt_progress {
 	struct gt_cli *cli;
 	const struct gt_job_args *job; /* options that a later command needs again */
-	double start, last; /* times (gt_clock) at which the display began, and at which the last progress line was shown */
+	double start, last; /* times (gt_clock) at which the display began, and at which the last line of steps was shown */
+	double last_phase;  /* … and the last line of a phase, such as an evaluation or a save */
 	bool shown;         /* an event was shown; false in launchers and in ranks other than 0: these print no result */
 	bool out_told;      /* the warning that output to stdout is lost was printed */
 	int64_t step, steps, epoch, epochs; /* progress, and totals of the run; epochs is 0 if the run's length is given in steps */
@@ -42,7 +43,6 @@ struct gt_progress {
 	char best_metric[32];               /* result.best_metric */
 	char checkpoint[1024]; /* path of the last committed checkpoint; "": none */
 	bool complete;         /* the run was already complete, and a message about this was printed in place of a result */
-	bool stopped;          /* train.early_stop ended the run */
 	char page_dir[4096];   /* run directory whose report must be written (log.report); "": none */
 	bool early;            /* a signal or the time limit ended the run before its last step */
 };

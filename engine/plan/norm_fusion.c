@@ -200,11 +200,14 @@ enum gt_code gt_fuse_output_again(struct gt_fusion *f, int i, struct gt_err *err
 	for (int k = 0; k < g->nnodes; k++)
 		if (g->nodes[k].backward && reads_value(g, &g->nodes[k], y))
 			gt_node_replace(&g->nodes[k], "x", again);
-	for (int k = 0; k < end;)
-		if (reads_value(g, &g->nodes[k], again))
-			move_behind(g, k, i), end--;
-		else
+	for (int k = 0; k < end;) {
+		if (reads_value(g, &g->nodes[k], again)) {
+			move_behind(g, k, i);
+			end--; /* node dx and the nodes between are one place nearer the front now */
+		} else {
 			k++;
+		}
+	}
 	return GT_OK;
 }
 

@@ -32,6 +32,15 @@ __device__ static inline int64_t place_of(const tokens_args &a, int64_t sample)
 	return a.mode == GT_POOL_LAST && n ? n - 1 : 0;
 }
 
+/* Reads element i, of n, of up to AHEAD samples from sample s on. */
+template <class S> __device__ static inline void read_samples(S (&x)[AHEAD], const tokens_args &a, int64_t s, int64_t n, int64_t i)
+{
+#pragma unroll
+	for (int k = 0; k < AHEAD; k++)
+		if (s + k < a.samples)
+			x[k] = ((const S *)a.x)[(s + k) * n + i];
+}
+
 /* A thread handles one feature of one position. The blocks of a column in y share the samples. */
 template <class S> __global__ void __launch_bounds__(BLOCK) add_positions(const tokens_args a)
 {
@@ -42,10 +51,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) add_positions(const 
 	float w = a.w[a.same ? i % a.cols : i];
 	for (int64_t s = (int64_t)blockIdx.y * AHEAD; s < a.samples; s += (int64_t)gridDim.y * AHEAD) {
 		S x[AHEAD];
-#pragma unroll
-		for (int k = 0; k < AHEAD; k++)
-			if (s + k < a.samples)
-				x[k] = ((const S *)a.x)[(s + k) * n + i];
+		read_samples(x, a, s, n, i);
 #pragma unroll
 		for (int k = 0; k < AHEAD; k++)
 			if (s + k < a.samples)
@@ -63,10 +69,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) positional_dw(const 
 		return;
 	for (int64_t s = 0; i < n && s < a.samples; s += AHEAD) {
 		S x[AHEAD];
-#pragma unroll
-		for (int k = 0; k < AHEAD; k++)
-			if (s + k < a.samples)
-				x[k] = ((const S *)a.x)[(s + k) * n + i];
+		read_samples(x, a, s, n, i);
 #pragma unroll
 		for (int k = 0; k < AHEAD; k++)
 			if (s + k < a.samples)

@@ -186,7 +186,7 @@ static enum gt_code print_buckets(struct gt_cli *cli, const struct gt_json_value
 /* Adds the rows for the ranks from k to last, which all have the same traffic. */
 static void add_traffic_rows(struct gt_table *t, const struct gt_json_value *k, const struct gt_json_value *last)
 {
-	int64_t first = gt_json_count(k, "rank"), end = gt_json_count(last, "rank");
+	int64_t first = gt_json_count(k, "rank"), end = gt_json_count(last, "last");
 	char who[48], times[GT_UNITS], bytes[GT_UNITS];
 	snprintf(who, sizeof who, first == end ? "%" PRId64 : "%" PRId64 " to %" PRId64, first, end);
 	for (const struct gt_json_value *x = gt_json_first(k, "traffic"); x; x = x->next)

@@ -60,6 +60,7 @@ struct gt_rank_coords gt_rank_coords_of(int rank, int world, int stages)
 	s.rank[GT_GROUP_DATA] = rank % copies;
 	s.color[GT_GROUP_PIPE] = rank % copies;
 	s.rank[GT_GROUP_PIPE] = rank / copies;
+	s.copies = 1;
 	return s;
 }
 
@@ -81,11 +82,17 @@ static bool is_transfer(const struct gt_call *c)
 	return c->comm->kind == GT_COMM_SEND || c->comm->kind == GT_COMM_RECV;
 }
 
+/* Returns the number that a rank has in the world that its program was made for, for error messages. */
+static int number_of(const struct sim *s, int rank)
+{
+	return s->coords[rank].rank[GT_GROUP_WORLD];
+}
+
 /* Describes an event: "rank 1, step 12: send of layer1.0.relu (f32 x 4096, micro-batch 0, pipe)". */
-static const char *describe_event(const struct event *e, int rank, char buf[256])
+static const char *describe_event(const struct sim *s, const struct event *e, int rank, char buf[256])
 {
 	const struct gt_call *c = e->call;
-	snprintf(buf, 256, "rank %d, step %d: %s of %.80s (%s x %zu, micro-batch %d, %s)", rank, e->step, gt_comm_name(c->comm),
+	snprintf(buf, 256, "rank %d, step %d: %s of %.80s (%s x %zu, micro-batch %d, %s)", number_of(s, rank), e->step, gt_comm_name(c->comm),
 	         c->layer ? c->layer : "?", gt_dtype_name(c->dtype), c->count, e->micro, gt_group_name(c->comm->group));
 	return buf;
 }
@@ -133,7 +140,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 		return gt_fail(err, GT_EINTERNAL, "rank %d, step %d: a communication step has no description of its communication", rank, step);
 	const struct gt_attr_comm *k = c->comm;
 	if ((unsigned)k->group >= GT_GROUP_COUNT || s->coords[rank].color[k->group] < 0)
-		return gt_fail(err, GT_EINTERNAL, "%s: the rank is not a member of this group", describe_event(e, rank, text));
+		return gt_fail(err, GT_EINTERNAL, "%s: the rank is not a member of this group", describe_event(s, e, rank, text));
 	if (!is_transfer(c)) {
 		struct coll_group *m = &s->coll_group[e->coll_group = coll_group_of(s, rank, k->group)];
 		if (m->first < 0)
@@ -144,7 +151,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	}
 	int peer = world_rank(s, k->group, s->coords[rank].color[k->group], k->peer);
 	if (peer < 0)
-		return gt_fail(err, GT_EINTERNAL, "%s: the group has no rank %d", describe_event(e, rank, text), k->peer);
+		return gt_fail(err, GT_EINTERNAL, "%s: the group has no rank %d", describe_event(s, e, rank, text), k->peer);
 	e->sends = k->kind == GT_COMM_SEND;
 	if (s->nevents[rank] && !p->step[step].apart) {
 		const struct event *last = e - 1;
@@ -154,7 +161,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 	if (peer == rank) { /* both ends are on this rank: the transfer is a copy */
 		if (!p->step[step].end)
 			return gt_fail(err, GT_EINTERNAL, "%s: a transfer within one rank must have its send and its receive in the same step",
-			               describe_event(e, rank, text));
+			               describe_event(s, e, rank, text));
 		return GT_OK;
 	}
 	struct channel *x = &s->channel[e->channel = e->sends ? channel_of(s, rank, peer, k) : channel_of(s, peer, rank, k)];
@@ -226,42 +233,49 @@ static enum gt_code match_calls(struct sim *s, struct gt_comm_report *out, struc
 			if (e->channel >= 0) {
 				struct channel *x = &s->channel[e->channel];
 				if (e->sends) {
-					out->transfers++;
-					out->bytes += (double)bytes_of(e->call);
+					out->transfers += s->coords[r].copies;
+					out->bytes += (double)bytes_of(e->call) * s->coords[r].copies;
 					continue;
 				}
 				if (x->taken >= x->nsends)
-					return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching send", describe_event(e, r, one), x->from);
+					return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching send", describe_event(s, e, r, one),
+					               number_of(s, x->from));
 				const struct event *send = x->sent[x->taken++];
 				if (!same_operands(e->call, send->call) || e->micro != send->micro || strcmp(e->call->layer, send->call->layer) != 0)
 					return gt_fail(err, GT_EINTERNAL, "%s does not match %s",
-					               describe_event(e, r, one), describe_event(send, x->from, two));
+					               describe_event(s, e, r, one), describe_event(s, send, x->from, two));
 				continue;
 			}
 			struct coll_group *m = &s->coll_group[e->coll_group];
 			int k = s->joined[r * GT_GROUP_COUNT + m->group]++;
 			if (k >= m->n)
-				return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching collective", describe_event(e, r, one), m->first);
+				return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching collective", describe_event(s, e, r, one),
+				               number_of(s, m->first));
 			const struct gt_attr_comm *a = e->call->comm, *b = m->list[k]->call->comm;
 			bool rooted = a->kind == GT_COLL_BROADCAST || a->kind == GT_COLL_GATHER || a->kind == GT_COLL_SCATTER;
 			if (!same_operands(e->call, m->list[k]->call) || a->kind != b->kind || a->op != b->op || (rooted && a->peer != b->peer))
 				return gt_fail(err, GT_EINTERNAL, "%s does not match %s%s",
-				               describe_event(e, r, one), describe_event(m->list[k], m->first, two),
+				               describe_event(s, e, r, one), describe_event(s, m->list[k], m->first, two),
 				               a->op != b->op ? ": the reductions differ" : rooted && a->peer != b->peer ? ": the roots differ" : "");
 		}
 	for (int i = 0; i < s->nchannels; i++)
 		if (s->channel[i].nrecvs < s->channel[i].nsends)
 			return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching receive",
-			               describe_event(s->channel[i].sent[s->channel[i].nrecvs], s->channel[i].from, one), s->channel[i].to);
+			               describe_event(s, s->channel[i].sent[s->channel[i].nrecvs], s->channel[i].from, one),
+			               number_of(s, s->channel[i].to));
 	for (int r = 0; r < s->world; r++)
 		for (int i = 0; i < s->ncoll_groups; i++) {
 			const struct coll_group *m = &s->coll_group[i];
 			int k = s->joined[r * GT_GROUP_COUNT + m->group];
 			if (s->coords[r].color[m->group] == m->color && k < m->n)
-				return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching collective", describe_event(m->list[k], m->first, one), r);
+				return gt_fail(err, GT_EINTERNAL, "%s: rank %d has no matching collective", describe_event(s, m->list[k], m->first, one),
+				               number_of(s, r));
 		}
-	for (int i = 0; i < s->ncoll_groups; i++)
-		out->collectives += s->coll_group[i].n;
+	for (int i = 0; i < s->ncoll_groups; i++) {
+		const struct coll_group *m = &s->coll_group[i];
+		int64_t groups = m->group == GT_GROUP_PIPE ? s->coords[m->first].copies : 1; /* every copy of the model has a pipeline group */
+		out->collectives += m->n * groups;
+	}
 	return GT_OK;
 }
 
@@ -383,8 +397,9 @@ static enum gt_code refuse_deadlock(const struct sim *s, int r, struct gt_err *e
 		    !(s->posted[k] && s->event[k][s->at[k]].coll_group == e->coll_group))
 			other = k;
 	if (other >= 0 && s->at[other] < s->nevents[other])
-		describe_event(&s->event[other][s->at[other]], other, two);
-	return gt_fail(err, GT_EINTERNAL, "deadlock: %s waits for rank %d, which is at %s", describe_event(e, r, one), other, two);
+		describe_event(s, &s->event[other][s->at[other]], other, two);
+	return gt_fail(err, GT_EINTERNAL, "deadlock: %s waits for rank %d, which is at %s", describe_event(s, e, r, one), number_of(s, other),
+	               two);
 }
 
 /* Finds the smallest sim.room with which all ranks reach the end of their programs. The search starts at 0. At each deadlock, it increases

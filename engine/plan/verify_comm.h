@@ -16,7 +16,8 @@
 /* Coordinates of a rank of the world: its group and its rank within the group, for each kind of group (enum gt_group). */
 struct gt_rank_coords {
 	int color[GT_GROUP_COUNT]; /* ranks with the same color form one group; -1: the rank is in no group of this kind */
-	int rank[GT_GROUP_COUNT];  /* rank within the group */
+	int rank[GT_GROUP_COUNT];  /* rank within the group; in GT_GROUP_WORLD, the rank's number in error messages */
+	int copies;                /* number of copies of the model that the rank's copy stands for, including itself: all do the same */
 };
 
 /* Returns the coordinates of a rank when ranks are numbered stage by stage: the data-parallel copies of one stage have consecutive ranks,
@@ -32,7 +33,9 @@ struct gt_comm_report {
 	size_t ahead; /* upper bound: with a buffer of this size, no send ever waits, however slow its receiver is */
 };
 
-/* Verifies the programs. prog and coords have one entry for each rank of the world. Temporary memory is in the arena. Returns
+/* Verifies the programs. prog and coords have one entry for each of `world` ranks. Of copies of the model that do the same, one is enough
+ * (gt_rank_coords.copies): the members of a data group then differ in nothing that is verified, and a pipeline communicates only within its
+ * copy. The report counts them all. Temporary memory is in the arena. Returns
  * GT_EINTERNAL if the programs do not match; the error names the rank, the step and the transfer. */
 enum gt_code gt_verify_comm(struct gt_arena *a, const struct gt_prog *const *prog, const struct gt_rank_coords *coords, int world,
                             struct gt_comm_report *out, struct gt_err *err);

@@ -361,7 +361,7 @@ enum gt_code gt_check(struct gt_conf *c, const char *device, int world, bool mac
 	struct gt_arena *a;
 	*out = NULL;
 	bool is_auto = !world && gt_strategy_of(c->parallel.mode)->ranks != GT_RANKS_ONE && !c->parallel.nproc;
-	GT_TRY(gt_world_plan_open(c, device, !device, world ? world : gt_conf_world(c), &world_plan, err));
+	GT_TRY(gt_world_plan_open(c, device, !device, world ? world : gt_conf_world(c), GT_WORLD_PLAN_EACH, &world_plan, err));
 	enum gt_code code = gt_arena_open(&a, err);
 	if (code == GT_OK) {
 		struct gt_report *r = gt_arena_alloc(a, 1, sizeof *r);

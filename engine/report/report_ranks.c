@@ -29,7 +29,7 @@ static uint64_t batch_bytes(const struct gt_session *s)
 static const char *row_name(const struct gt_world_plan *world_plan, int row)
 {
 	bool several = false;
-	for (int i = 0; i < world_plan->world; i++)
+	for (int i = 0; i < world_plan->nplanned; i++)
 		several |= world_plan->rank[i]->batch.keep > 1;
 	return row == ROW_BATCH     ? (several ? "batches" : "one batch")
 	       : row == ROW_DATA    ? "datasets"
@@ -62,19 +62,19 @@ static bool is_shared_by_ranks(const struct gt_session *s, int row)
 	return row < GT_A_COUNT && gt_space_is_shared(s->space, (enum gt_arena_id)row);
 }
 
-/* The memory of all ranks: bytes[rank][row]. */
+/* The memory of the planned ranks: bytes[index in world_plan->rank][row]. */
 struct memory {
 	uint64_t (*bytes)[ROWS];
 	bool shown[ROWS];
-	int largest; /* the rank that needs the most memory */
+	int largest; /* the planned rank that needs the most memory */
 };
 
 static enum gt_code sum_memory(const struct gt_world_plan *world_plan, struct memory *m, struct gt_err *err)
 {
 	uint64_t most = 0;
-	GT_NEW(m->bytes, world_plan->arena, world_plan->world, err);
+	GT_NEW(m->bytes, world_plan->arena, world_plan->nplanned, err);
 	m->shown[ROW_BATCH] = true;
-	for (int i = 0; i < world_plan->world; i++) {
+	for (int i = 0; i < world_plan->nplanned; i++) {
 		uint64_t total = 0;
 		for (int row = 0; row < ROWS; row++) {
 			total += m->bytes[i][row] = row_bytes(world_plan->rank[i], row);
@@ -169,7 +169,8 @@ static void write_traffic(struct gt_json *j, const struct gt_session *s)
 	gt_json_end(j);
 }
 
-/* place: index of the rank within its copy of the model, 0 except in a pipeline; steps, samples, flops, traffic: per optimizer step */
+/* Writes a planned rank. last: the last of the consecutive ranks that it stands for; place: index of the rank within its copy of the model,
+ * 0 except in a pipeline; steps, samples, flops, traffic: per optimizer step */
 static enum gt_code write_rank(struct gt_json *j, const struct gt_world_plan *world_plan, const struct memory *m, int rank,
                                struct gt_err *err)
 {
@@ -189,7 +190,8 @@ static enum gt_code write_rank(struct gt_json *j, const struct gt_world_plan *wo
 			flops += t->call->flops;
 	}
 	gt_json_object(j, NULL);
-	gt_json_add(j, GT_INT("rank", rank), GT_INT("copy", s->at.data), GT_INT("place", s->at.pipe), GT_INT("steps", p->n),
+	gt_json_add(j, GT_INT("rank", s->at.rank), GT_INT("last", s->at.rank + world_plan->equal[rank] - 1),
+	            GT_INT("copy", s->at.data), GT_INT("place", s->at.pipe), GT_INT("steps", p->n),
 	            GT_INT("samples", samples), GT_NUM("flops", flops, 15));
 	write_memory(j, world_plan, m, rank);
 	write_live(j, s);
@@ -257,14 +259,14 @@ static void write_buckets(struct gt_json *j, const struct gt_world_plan *world_p
 	const struct gt_shard_spec *spec = &world_plan->rank[0]->space->shards.spec;
 	int n = 0;
 	gt_json_array(j, "buckets");
-	for (int i = 0; i < world_plan->world; i++)
+	for (int i = 0; i < world_plan->nplanned; i++)
 		for (int b = 0; !world_plan->rank[i]->at.data && b < world_plan->rank[i]->space->shards.nbuckets; b++)
 			write_bucket(j, world_plan->rank[i], b);
 	gt_json_end(j);
 	gt_json_string(j, "sync", world_plan->copies > 1 ? gt_sync_method_name(spec->sync) : ""); /* how all copies make the same update */
 	gt_json_string(j, "sharded", sharded[spec->sharding]);
 	gt_json_array(j, "owners");
-	for (int i = 0; i < world_plan->world; i++) {
+	for (int i = 0; i < world_plan->nplanned; i++) {
 		if (world_plan->rank[i]->at.data)
 			continue;
 		write_owners(j, world_plan->rank[i], n);
@@ -343,7 +345,7 @@ enum gt_code gt_report_ranks(struct gt_json *j, const struct gt_world_plan *worl
 	gt_json_add(j, GT_INT("copies", world_plan->copies), GT_INT("part", part), GT_INT("collectives", proof.collectives),
 	            GT_INT("transfers", proof.transfers));
 	gt_json_array(j, "ranks");
-	for (int i = 0; i < world_plan->world; i++)
+	for (int i = 0; i < world_plan->nplanned; i++)
 		GT_TRY(write_rank(j, world_plan, &m, i, err));
 	gt_json_end(j);
 	write_buckets(j, world_plan);

@@ -1,6 +1,7 @@
 #include "session/batch_partition.h"
 #include "plan/mode_pipe.h"
 #include "session/session_pipe.h"
+#include <stdlib.h>
 
 static bool has_virtual_shards(const struct gt_session *s)
 {
@@ -75,6 +76,43 @@ enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt
 	}
 	s->batch.steps = c->train.steps > 0 ? c->train.steps : c->train.epochs * s->batch.steps_per_epoch;
 	return GT_OK;
+}
+
+/* Adds the two ranks at which the sizes of parts may change if n samples are divided as in `slice`: parts from n % parts on have a sample
+ * less than the parts before (gt_part_size), and one rank may have parts of both sizes. */
+static void add_class_bounds(int64_t n, const struct gt_batch_slice *slice, int *bound, int *nbounds)
+{
+	int64_t more = n % slice->parts;
+	bound[(*nbounds)++] = (int)(more / slice->nparts);
+	bound[(*nbounds)++] = (int)((more + slice->nparts - 1) / slice->nparts);
+}
+
+static int compare_ints(const void *a, const void *b)
+{
+	return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
+}
+
+int gt_batch_partition_classes(const struct gt_session *s, int first[GT_BATCH_CLASSES])
+{
+	const struct gt_batch_partition *b = &s->batch;
+	struct gt_batch_slice eval = gt_batch_eval_slice(s);
+	int64_t step[] = {b->size, b->samples % b->size};
+	int n = 0, kept = 0;
+	first[n++] = 0;
+	first[n++] = 1;
+	for (int i = 0; i < 2; i++) {
+		add_class_bounds(step[i] < b->micro ? step[i] : b->micro, &b->slice, first, &n);
+		add_class_bounds(step[i] % b->micro, &b->slice, first, &n);
+	}
+	for (int i = 0; i < GT_SPLITS; i++) {
+		add_class_bounds(s->prog.eval[i].batch, &eval, first, &n);
+		add_class_bounds(s->prog.eval[i].ntail, &eval, first, &n);
+	}
+	qsort(first, (size_t)n, sizeof *first, compare_ints);
+	for (int i = 0; i < n; i++)
+		if (first[i] < s->at.ndata && (!kept || first[i] > first[kept - 1]))
+			first[kept++] = first[i];
+	return kept;
 }
 
 /* Sets the plans of a unit in a pipeline, one for each stage of this rank. */

@@ -19,6 +19,12 @@ enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt
 enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err);
 enum gt_code gt_batch_eval_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err);
 
+/* Divides the ranks of a data group into classes of consecutive ranks whose parts of every batch of the run, training and evaluation, have
+ * equal sizes. Rank 0 is a class of its own, because it also does the work that is done once. The session may be of any rank; it must have
+ * its programs. first[]: the first rank of each class, ascending. Returns the number of classes, 1 ... GT_BATCH_CLASSES. */
+#define GT_BATCH_CLASSES (2 + 2 * 4 + 2 * 2 * GT_SPLITS)
+int gt_batch_partition_classes(const struct gt_session *s, int first[GT_BATCH_CLASSES]);
+
 /* Returns this rank's part of each batch of an evaluation. An evaluation uses every sample once, with any sampler. */
 struct gt_batch_slice gt_batch_eval_slice(const struct gt_session *s);
 

@@ -1,9 +1,8 @@
 #include "session/world_plan.h"
 #include "comm.h"
 #include "ir/op.h"
+#include "session/batch_partition.h"
 #include <string.h>
-
-#define PROVEN 64 /* maximum number of ranks whose programs are compared before a start; each rank takes one or two milliseconds */
 
 struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device, bool paper, int rank, int world)
 {
@@ -29,53 +28,84 @@ static int stages_of(const struct gt_session *s)
 	return 1;
 }
 
-enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool paper, int world, struct gt_world_plan **out,
+/* Opens the session of a rank, which stands for `equal` ranks. */
+static enum gt_code plan_rank(struct gt_world_plan *w, const struct gt_session_spec *first, int rank, int equal, struct gt_err *err)
+{
+	struct gt_session_spec spec = *first;
+	spec.rank = rank;
+	if (w->nplanned)
+		spec.data = w->rank[0]->data.files;
+	w->equal[w->nplanned] = equal;
+	GT_TRY(gt_session_open(&spec, &w->rank[w->nplanned], err));
+	w->nplanned++;
+	return GT_OK;
+}
+
+/* Plans every rank of a small world. In a larger one, plans rank 0, which determines the classes of ranks, and then the first rank of each
+ * class. Ranks are numbered stage by stage (gt_rank_coords_of), so the ranks of a class are consecutive. */
+static enum gt_code plan_ranks(struct gt_world_plan *w, const struct gt_session_spec *spec, int each, struct gt_err *err)
+{
+	int first[GT_BATCH_CLASSES], classes;
+	size_t most = w->world <= each ? (size_t)w->world : 1;
+	GT_NEW(w->rank, w->arena, most, err);
+	GT_NEW(w->equal, w->arena, most, err);
+	GT_TRY(plan_rank(w, spec, 0, 1, err));
+	w->copies = w->rank[0]->at.ndata;
+	w->ranks = w->rank[0]->at.npipe;
+	w->stages = stages_of(w->rank[0]);
+	if (w->world <= each) {
+		for (int r = 1; r < w->world; r++)
+			GT_TRY(plan_rank(w, spec, r, 1, err));
+		return GT_OK;
+	}
+	classes = gt_batch_partition_classes(w->rank[0], first);
+	struct gt_session *rank0 = w->rank[0];
+	GT_NEW(w->rank, w->arena, (int64_t)classes * w->ranks, err);
+	GT_NEW(w->equal, w->arena, (int64_t)classes * w->ranks, err);
+	w->rank[0] = rank0;
+	w->equal[0] = 1;
+	for (int pipe = 0; pipe < w->ranks; pipe++)
+		for (int k = pipe == 0; k < classes; k++)
+			GT_TRY(plan_rank(w, spec, pipe * w->copies + first[k], (k + 1 < classes ? first[k + 1] : w->copies) - first[k], err));
+	return GT_OK;
+}
+
+enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool paper, int world, int each, struct gt_world_plan **out,
                                 struct gt_err *err)
 {
+	struct gt_session_spec spec = gt_world_plan_spec(c, device, paper, 0, world);
+	struct gt_world_plan *w;
 	struct gt_arena *a;
-	struct gt_world_plan *world_plan;
 	*out = NULL;
-	if (world > GT_WORLD_PLAN_MAX)
-		return gt_fail(err, GT_EUSAGE, "expected at most %d ranks in a plan, got %d", GT_WORLD_PLAN_MAX, world);
+	if (world > GT_WORLD_MAX)
+		return gt_fail(err, GT_EUSAGE, "expected at most %d ranks in a plan, got %d", GT_WORLD_MAX, world);
 	GT_TRY(gt_arena_open(&a, err));
-	world_plan = gt_arena_alloc(a, 1, sizeof *world_plan);
-	if (world_plan)
-		world_plan->rank = gt_arena_alloc(a, (size_t)world, sizeof *world_plan->rank);
-	if (!world_plan || !world_plan->rank) {
+	w = gt_arena_alloc(a, 1, sizeof *w);
+	if (!w) {
 		gt_arena_close(a);
-		return gt_fail_memory(err, (size_t)world * sizeof *world_plan->rank);
+		return gt_fail_memory(err, sizeof *w);
 	}
-	world_plan->arena = a;
-	world_plan->world = world;
-	for (int r = 0; r < world; r++) {
-		struct gt_session_spec spec = gt_world_plan_spec(c, device, paper, r, world);
-		if (r)
-			spec.data = world_plan->rank[0]->data.files;
-		enum gt_code code = gt_session_open(&spec, &world_plan->rank[r], err);
-		if (code != GT_OK) {
-			gt_world_plan_close(world_plan);
-			return code;
-		}
-	}
-	world_plan->copies = world_plan->rank[0]->at.ndata;
-	world_plan->ranks = world_plan->rank[0]->at.npipe;
-	world_plan->stages = stages_of(world_plan->rank[0]);
-	*out = world_plan;
-	return GT_OK;
+	*w = (struct gt_world_plan){.arena = a, .world = world};
+	enum gt_code code = plan_ranks(w, &spec, each, err);
+	if (code == GT_OK)
+		*out = w;
+	else
+		gt_world_plan_close(w);
+	return code;
 }
 
 void gt_world_plan_close(struct gt_world_plan *c)
 {
 	if (!c)
 		return;
-	for (int r = c->world; r-- > 0;) /* closes the first session last, because the other sessions use its data */
+	for (int r = c->nplanned; r-- > 0;) /* closes the first session last, because the other sessions use its data */
 		gt_session_close(c->rank[r]);
 	gt_arena_close(c->arena);
 }
 
 /* ---- comparison of the ranks -------------------------------------------------------------------------------------------------------- */
 
-static struct gt_rank_coords coords_of(const struct gt_rank_position *at)
+static struct gt_rank_coords coords_of(const struct gt_rank_position *at, int copies)
 {
 	struct gt_rank_coords s = {{0}, {0}};
 	s.rank[GT_GROUP_WORLD] = at->rank;
@@ -83,6 +113,7 @@ static struct gt_rank_coords coords_of(const struct gt_rank_position *at)
 	s.rank[GT_GROUP_DATA] = at->data;
 	s.color[GT_GROUP_PIPE] = at->npipe > 1 ? at->data : -1;
 	s.rank[GT_GROUP_PIPE] = at->pipe;
+	s.copies = copies;
 	return s;
 }
 
@@ -113,10 +144,10 @@ static enum gt_code check_same_layout(const struct gt_world_plan *c, int r, stru
 		same = p->offset == q->offset && p->count == q->count && !memcmp(&p->desc.layout, &q->desc.layout, sizeof p->desc.layout);
 		if (!same)
 			return gt_fail(err, GT_EINTERNAL, "the parameter %s has a different offset or layout on rank %d than on rank %d",
-			               a->layout.first->params[i].name, r,
-			               like);
+			               a->layout.first->params[i].name, c->rank[r]->at.rank, c->rank[like]->at.rank);
 	}
-	return same ? GT_OK : gt_fail(err, GT_EINTERNAL, "the parameter memory of rank %d differs from rank %d", r, like);
+	return same ? GT_OK : gt_fail(err, GT_EINTERNAL, "the parameter memory of rank %d differs from rank %d", c->rank[r]->at.rank,
+	                                    c->rank[like]->at.rank);
 }
 
 enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world_report *out, struct gt_err *err)
@@ -125,20 +156,20 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 	struct gt_rank_coords *coords;
 	size_t room = c->rank[0]->pipe.pair_bytes ? c->rank[0]->pipe.pair_bytes : GT_PAIR_BYTES;
 	*out = (struct gt_world_report){.least = c->rank[0]->prog.full.n};
-	GT_NEW(prog, c->arena, c->world, err);
-	GT_NEW(coords, c->arena, c->world, err);
-	for (int r = 0; r < c->world; r++) {
+	GT_NEW(prog, c->arena, c->nplanned, err);
+	GT_NEW(coords, c->arena, c->nplanned, err);
+	for (int r = 0; r < c->nplanned; r++) {
 		int n = c->rank[r]->prog.full.n;
-		coords[r] = coords_of(&c->rank[r]->at);
+		coords[r] = coords_of(&c->rank[r]->at, c->equal[r]);
 		out->least = n < out->least ? n : out->least;
 		out->most = n > out->most ? n : out->most;
 		GT_TRY(check_same_layout(c, r, err));
 	}
 	for (int k = 0; k < PROGRAMS + 2 * c->rank[0]->optim.nphases; k++) {
 		struct gt_comm_report proof;
-		for (int r = 0; r < c->world; r++)
+		for (int r = 0; r < c->nplanned; r++)
 			prog[r] = select_program(c->rank[r], k);
-		GT_TRY(gt_verify_comm(c->arena, prog, coords, c->world, &proof, err));
+		GT_TRY(gt_verify_comm(c->arena, prog, coords, c->nplanned, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
 		if (proof.need > room) /* session_pipe.c has computed `room` from transfers alone, without collectives */
 			return gt_fail(err, GT_EINTERNAL, "two ranks need a send buffer of %zu bytes, but the buffers have only %zu", proof.need, room);
@@ -156,7 +187,7 @@ const struct gt_graph *gt_world_plan_graph(const struct gt_world_plan *c, int st
 {
 	if (c->stages == 1 && !phase)
 		return c->rank[0]->space->layout.first;
-	for (int r = 0; r < c->world; r++) {
+	for (int r = 0; r < c->nplanned; r++) {
 		const struct gt_session *s = c->rank[r];
 		for (int i = 0; s->at.data == 0 && i < s->prog.nplans; i++) {
 			const struct gt_plan_key *k = &s->prog.plan_key[i];
@@ -211,22 +242,13 @@ static enum gt_code check_ready(const struct gt_session *s, gt_session_check *al
 	return s->data.note ? gt_fail(err, GT_ENOINPUT, "%s", s->data.note) : gt_session_check_metrics(s, err);
 }
 
-/* Makes the checks before step 0 that one process can make. If there are too many ranks, only the first rank is checked. */
+/* Makes the checks before step 0 that one process can make. */
 enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, gt_session_check *also, struct gt_err *err)
 {
 	struct gt_world_plan *world_plan = NULL;
 	struct gt_world_report proof;
-	enum gt_code code;
-	if (world > PROVEN) {
-		struct gt_session_spec spec = gt_world_plan_spec(c, device, true, 0, world);
-		struct gt_session *s;
-		GT_TRY(gt_session_open(&spec, &s, err));
-		code = check_ready(s, also, err);
-		gt_session_close(s);
-		return code;
-	}
-	GT_TRY(gt_world_plan_open(c, device, true, world, &world_plan, err));
-	code = check_ready(world_plan->rank[0], also, err);
+	GT_TRY(gt_world_plan_open(c, device, true, world, GT_WORLD_PLAN_EACH, &world_plan, err));
+	enum gt_code code = check_ready(world_plan->rank[0], also, err);
 	if (code == GT_OK)
 		code = gt_world_plan_verify(world_plan, &proof, err);
 	gt_world_plan_close(world_plan);

@@ -12,19 +12,25 @@
 #include "plan/verify_comm.h"
 #include "session/session.h"
 
-#define GT_WORLD_PLAN_MAX 4096 /* maximum number of ranks; each takes half a megabyte for a ResNet */
+/* Plans a world rank by rank if it has at most this many ranks: a rank takes a millisecond and half a megabyte for a ResNet. In a larger
+ * world, ranks with equal programs are planned once. */
+#define GT_WORLD_PLAN_EACH 64
 
 struct gt_world_plan {
 	struct gt_arena *arena;     /* memory of the results */
 	int world;                  /* number of ranks */
 	int copies, ranks;          /* copies of the model; ranks of each copy, more than 1 only in a pipeline */
 	int stages;                 /* stages of the pipeline; 1 without a pipeline */
-	struct gt_session **rank;   /* [world], dry sessions */
+	/* Dry sessions of the planned ranks, in the order of their numbers (session->at.rank). equal[i]: number of consecutive ranks, from that
+	 * of rank[i] on, that rank[i] stands for. In zero, equal ranks may differ in the elements of their shards and in the number of updates
+	 * that these take. */
+	struct gt_session **rank;   /* [nplanned] */
+	int *equal, nplanned;
 };
 
-/* Plans `world` ranks. device: overrides the config's device; NULL: the config's. paper: open no device; the device "null" implies it.
- * Returns the errors that a run would return, GT_ECONFIG and others. */
-enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool paper, int world, struct gt_world_plan **out,
+/* Plans `world` ranks, each of them if they are at most `each` (GT_WORLD_PLAN_EACH). device: overrides the config's device; NULL: the
+ * config's. paper: open no device; the device "null" implies it. Returns the errors that a run would return, GT_ECONFIG and others. */
+enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool paper, int world, int each, struct gt_world_plan **out,
                                 struct gt_err *err);
 void gt_world_plan_close(struct gt_world_plan *c);
 /* Returns the session spec of one rank of the world plan. */
@@ -32,7 +38,7 @@ struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device,
 
 /* The figures of a verified world. */
 struct gt_world_report {
-	int least, most;                /* smallest and largest number of program steps of a rank in an optimizer step */
+	int least, most;                /* smallest and largest number of program steps of a planned rank in an optimizer step */
 	int64_t transfers, collectives; /* number of transfers and of collectives in an optimizer step, over all ranks */
 	size_t ahead;                   /* maximum number of sent but unread bytes between two ranks in any program (gt_comm_report.ahead) */
 };

@@ -132,7 +132,15 @@ expect_mode() { # name, sentence, options...
 }
 expect_mode mode_checks_keys 'parallel.stage' -s parallel.mode=zero -s parallel.stage=2 --mode ddp
 expect_mode mode_single 'parallel.mode = "single" and 2 ranks cannot be combined' --mode single --world 2
-expect_mode too_many 'expected at most 4096 ranks in a plan, got 5000' --world 5000
+# In a large world, equal ranks are planned once, and the rows cover all ranks.
+for mode in 'ddp' 'zero' 'pipe -s parallel.replicas=16384'; do
+	# shellcheck disable=SC2086 # words
+	"$gtrain" check net.cfg --world 65536 --json -s data.batch=300000 -s data.samples=1000001 --mode $mode >large.json 2>err
+	equal "largest_${mode%% *}" 'True True True' "$(number '[sum(r["last"] + 1 - r["rank"] for r in d["ranks"]) == d["world"],
+		sum(r["samples"] * (r["last"] + 1 - r["rank"]) for r in d["ranks"] if r["place"] == 0) == 300000, len(d["ranks"]) < 100]' \
+		large.json | tr -d '[],')"
+done
+expect_mode too_many '--world: expected an integer from 1 to 65536' --world 65537
 "$gtrain" check net.cfg --mode zero --world 2 --json >mode.json && equal mode_by_option zero "$(number 'd["mode"]' mode.json)"
 # The file's stage is zero's: --mode takes it with it, and a run that goes back has it again.
 sed 's/mode = "ddp";/mode = "zero"; stage = 3;/' net.cfg >zero.cfg

@@ -229,6 +229,9 @@ enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const stru
  * precision. */
 enum gt_code gt_compute_dtype(const struct gt_conf *c, const char *backend, enum gt_dtype *out, struct gt_err *err);
 
+/* Returns GT_EUSAGE if word is "null" or "null:cuda", devices that only plan. word: as for gt_device_open, or NULL. */
+enum gt_code gt_device_check_computes(const char *word, struct gt_err *err);
+
 /* Returns whether the device computes in f32 because it lacks arithmetic in the config's precision (gt_devinfo.native). */
 bool gt_computes_in_f32(const struct gt_conf *c, const struct gt_devinfo *info);
 

@@ -53,6 +53,14 @@ enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const stru
 	return err->code = code;
 }
 
+enum gt_code gt_device_check_computes(const char *word, struct gt_err *err)
+{
+	if (!word || strncmp(word, "null", 4))
+		return GT_OK;
+	return gt_fail(err, GT_EUSAGE, "--device: expected a device that computes, such as cpu, got \"%s\", which only plans; use it with "
+	               "`gtrain check` or `gtrain plan`", word);
+}
+
 enum gt_code gt_against_precision(const char *word, int *out, struct gt_err *err)
 {
 	*out = -1;

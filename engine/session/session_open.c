@@ -35,6 +35,8 @@ static enum gt_code open_device(struct gt_session *s, const struct gt_session_sp
 	                           .winograd = c->winograd,
 	                           .autotune = c->autotune,
 	                           .tf32 = c->precision == GT_PREC_TF32};
+	if (!spec->dry)
+		GT_TRY(gt_device_check_computes(word, err));
 	GT_TRY(gt_device_for(c, spec->paper ? "null" : word, &opts, &s->device, err));
 	if (spec->against)
 		GT_TRY(gt_session_wrap_device(s, spec->against, &opts, err));

@@ -247,6 +247,7 @@ enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int 
 {
 	struct gt_world_plan *world_plan = NULL;
 	struct gt_world_report proof;
+	GT_TRY(gt_device_check_computes(device, err));
 	GT_TRY(gt_world_plan_open(c, device, true, world, GT_WORLD_PLAN_EACH, &world_plan, err));
 	enum gt_code code = check_ready(world_plan->rank[0], also, err);
 	if (code == GT_OK)

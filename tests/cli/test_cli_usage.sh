@@ -58,6 +58,10 @@ wrong dataset_far 'known datasets' fetch imagenet-22k
 wrong weights "did you mean 'resnet18'?" fetch resnet19
 wrong weights_far 'known weights: resnet18, resnet34, ' fetch inception
 wrong after_dashes "unexpected operand '--json'" check "$cfg" -- --json
+for command in run 'run -n' 'run --nproc=2 -s parallel.mode=ddp' bench lr-find; do # the device null once ended runs by a segmentation fault
+	# shellcheck disable=SC2086 # words
+	wrong "null_$command" 'expected a device that computes, such as cpu, got "null"' $command "$cfg" --device null
+done
 
 gives data_name 0 err 'did you mean "fashion-mnist"?' check "$cfg" -s data='{ name = "fashonmnist"; batch = 32; }'
 

@@ -8,12 +8,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #define NONCE GT_SHA256_SIZE
-#define BACKLOG 256        /* maximum number of connections that wait for accept(2) */
+#define BACKLOG 4096       /* maximum number of connections that wait for accept(2) */
 #define CLAIMS (8 + NONCE) /* bytes of the proof before its mac */
 #define POLL_S 0.5         /* maximum seconds of one poll, so that pending connections on which nothing arrives are closed in time */
 
@@ -134,7 +135,7 @@ void gt_auth_connect(struct gt_auth *a, struct gt_peer_auth *p, const struct soc
 static struct gt_peer_auth *choose_entry(struct gt_auth *a, bool used)
 {
 	struct gt_peer_auth *oldest = NULL;
-	for (int i = 0; i < GT_AUTH_PENDING; i++) {
+	for (int i = 0; i < a->npending; i++) {
 		struct gt_peer_auth *p = &a->pending[i];
 		if (p->state == GT_AUTH_NONE && !used)
 			return p;
@@ -166,12 +167,12 @@ static void accept_peer(struct gt_auth *a)
 int gt_auth_poll(struct gt_auth *a, double wait_s)
 {
 	double now = gt_clock();
-	for (int i = 0; i < GT_AUTH_PENDING; i++)
+	for (int i = 0; i < a->npending; i++)
 		if (a->pending[i].state != GT_AUTH_NONE && now > a->pending[i].until)
 			gt_auth_close(&a->pending[i]);
 	wait_s = wait_s < POLL_S ? wait_s : POLL_S;
 	a->next = 0;
-	a->events = epoll_wait(a->epoll, a->event, GT_AUTH_PENDING, wait_s > 0 ? (int)(wait_s * 1e3) + 1 : 0);
+	a->events = epoll_wait(a->epoll, a->event, (int)(sizeof a->event / sizeof *a->event), wait_s > 0 ? (int)(wait_s * 1e3) + 1 : 0);
 	return a->events < 0 && errno == EINTR ? 0 : a->events;
 }
 
@@ -213,17 +214,24 @@ void gt_auth_close(struct gt_peer_auth *p)
 	*p = (struct gt_peer_auth){0};
 }
 
-bool gt_auth_open(struct gt_auth *a, const char *magic, const void *secret, size_t bytes, int listener)
+bool gt_auth_open(struct gt_auth *a, const char *magic, const void *secret, size_t bytes, int listener, int peers)
 {
 	struct epoll_event e = {.events = EPOLLIN};
 	*a = (struct gt_auth){.epoll = epoll_create1(EPOLL_CLOEXEC), .listener = listener, .magic = magic, .secret = secret, .bytes = bytes};
-	return a->epoll >= 0 && (listener < 0 || (!fcntl(listener, F_SETFL, O_NONBLOCK) && !epoll_ctl(a->epoll, EPOLL_CTL_ADD, listener, &e)));
+	if (a->epoll < 0 || listener < 0)
+		return a->epoll >= 0;
+	int n = peers > GT_AUTH_PENDING ? peers : GT_AUTH_PENDING;
+	if (!(a->pending = calloc((size_t)n, sizeof *a->pending)))
+		return false;
+	a->npending = n;
+	return !fcntl(listener, F_SETFL, O_NONBLOCK) && !epoll_ctl(a->epoll, EPOLL_CTL_ADD, listener, &e);
 }
 
 void gt_auth_shut(struct gt_auth *a)
 {
-	for (int i = 0; i < GT_AUTH_PENDING; i++)
+	for (int i = 0; i < a->npending; i++)
 		gt_auth_close(&a->pending[i]);
+	free(a->pending);
 	if (a->magic)
 		gt_fd_close(&a->epoll);
 	*a = (struct gt_auth){0};

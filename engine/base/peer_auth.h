@@ -10,9 +10,9 @@
  * worthless, because every acceptor's nonce is new. The magic prevents that a proof is valid for another kind of connection. All processes
  * of a run come from one binary, so that the format may change with any version of gtrain.
  *
- * The sockets never block. The acceptor keeps at most GT_AUTH_PENDING unauthenticated connections, each for GT_AUTH_PENDING_S seconds:
+ * The sockets never block. The acceptor keeps at most gt_auth.npending unauthenticated connections, each for GT_AUTH_PENDING_S seconds:
  *
- *     gt_auth_open(&a, magic, secret, bytes, listener);
+ *     gt_auth_open(&a, magic, secret, bytes, listener, peers);
  *     while (gt_auth_poll(&a, seconds) >= 0)
  *         for (struct gt_peer_auth *p; (p = gt_auth_next(&a));) {
  *             if (p->state == GT_AUTH_PROVEN && acceptable(p->claim))
@@ -30,7 +30,7 @@
 #include <sys/socket.h>
 
 #define GT_AUTH_MAGIC 16      /* bytes */
-#define GT_AUTH_PENDING 64    /* maximum number of unauthenticated connections; a further connection closes the oldest */
+#define GT_AUTH_PENDING 64    /* least maximum number of unauthenticated connections; a further connection closes the oldest */
 #define GT_AUTH_PENDING_S 5.0 /* seconds in which a connection must authenticate itself */
 
 enum gt_auth_state {
@@ -64,17 +64,19 @@ struct gt_auth {
 	const char *magic;  /* GT_AUTH_MAGIC bytes that name the use of the connections */
 	const void *secret;
 	size_t bytes;
-	struct gt_peer_auth pending[GT_AUTH_PENDING];
-	struct epoll_event event[GT_AUTH_PENDING];
+	struct gt_peer_auth *pending; /* [npending] unauthenticated connections of the acceptor; unused entries are in state GT_AUTH_NONE */
+	int npending;
+	struct epoll_event event[64];
 	int events, next; /* number of entries of event; index of the entry that gt_auth_next() handles next */
 };
 
 /* Returns a socket that listens on an address and a port; port 0: the kernel selects one. Writes the socket's name to *at, unless at is
  * NULL. If it fails, returns -1, and *error is an errno value or, if the address has no name, a negative EAI_ value of getaddrinfo(3). */
 int gt_auth_listen(const char *addr, int port, struct sockaddr_storage *at, int *error);
-/* Opens an acceptor on a listening socket, a connector (listener -1), or both. The caller keeps ownership of listener and secret. Returns
- * false with errno if no descriptor is left; a must be shut in this case too. */
-bool gt_auth_open(struct gt_auth *a, const char *magic, const void *secret, size_t bytes, int listener);
+/* Opens an acceptor on a listening socket, a connector (listener -1), or both. The caller keeps ownership of listener and secret. peers:
+ * number of peers that may connect at the same time, so that none of them closes the connection of another (GT_AUTH_PENDING). Returns false
+ * with errno if no descriptor or memory is left; a must be shut in this case too. */
+bool gt_auth_open(struct gt_auth *a, const char *magic, const void *secret, size_t bytes, int listener, int peers);
 void gt_auth_shut(struct gt_auth *a); /* closes the pending connections of the acceptor; a may be zeroed */
 /* Closes pending connections after their deadline, and waits for events for at most wait_s seconds, but no more than 0.5. Returns the
  * number of events; -1 with errno after an error. */

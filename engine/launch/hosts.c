@@ -301,7 +301,7 @@ enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *
 		code = open_listeners(h, s, rendezvous_fd, err);
 	else if (code == GT_OK && getaddrinfo(s->addr, NULL, &hints, &h->at))
 		h->at = NULL; /* the ranks of this host will report that node 0's name has no address */
-	if (code == GT_OK && gt_auth_open(&h->auth, GT_HOSTS_MAGIC, h->token, sizeof h->token, h->listener))
+	if (code == GT_OK && gt_auth_open(&h->auth, GT_HOSTS_MAGIC, h->token, sizeof h->token, h->listener, h->nnodes))
 		watch_fd(h, h->auth.epoll, count_peers(h));
 	else if (code == GT_OK)
 		code = gt_fail(err, GT_EFAIL, "cannot wait for other hosts: %s", strerror(errno));

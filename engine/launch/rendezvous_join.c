@@ -113,7 +113,7 @@ enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *tok
 	char who[160], msg[500];
 	enum gt_code code = GT_OK;
 	int here = 1;
-	bool good = gt_auth_open(&a, GT_RDV_MAGIC, token, GT_SHA256_SIZE, listener);
+	bool good = gt_auth_open(&a, GT_RDV_MAGIC, token, GT_SHA256_SIZE, listener, r->world.world);
 	while (code == GT_OK && here < r->world.world) {
 		double left = until - gt_clock();
 		if (left <= 0) {
@@ -177,7 +177,7 @@ static enum gt_code connect_to_address(struct gt_rendezvous *r, const unsigned c
 	struct gt_auth auth;
 	struct gt_peer_auth p = {.state = GT_AUTH_UNREACHABLE, .fd = -1};
 	double until = gt_clock() + patience;
-	if (gt_auth_open(&auth, GT_RDV_MAGIC, token, GT_SHA256_SIZE, -1))
+	if (gt_auth_open(&auth, GT_RDV_MAGIC, token, GT_SHA256_SIZE, -1, 0))
 		gt_auth_connect(&auth, &p, a->ai_addr, a->ai_addrlen, (uint32_t)r->world.rank, (uint32_t)r->world.world);
 	else
 		p.error = errno;

@@ -109,7 +109,7 @@ bool gt_gloo_meet(int listener, int rank, int world, const char *id, const struc
 		return false;
 	}
 	*m = (struct mesh_setup){.rank = rank, .world = world, .at = at, .fd = fd};
-	if (!gt_auth_open(&m->auth, MAGIC, id, strlen(id), listener))
+	if (!gt_auth_open(&m->auth, MAGIC, id, strlen(id), listener, world))
 		m->failed = errno;
 	while (find_missing_rank(m) >= 0 && !m->failed && gt_clock() < deadline)
 		poll_connections(m, deadline);

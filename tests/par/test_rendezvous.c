@@ -1,5 +1,6 @@
 /* The rendezvous with a process a rank: values, disagreements, missing and dead ranks, strangers and wrong tokens. */
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/peer_auth.h"
 #include "launch/launcher_parts.h"
 #include "launch/rendezvous.h"
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #define MAXW 8
+#define MANY 1024 /* = GT_RENDEZVOUS_RANKS */
 
 struct outcome { /* by a rank, in shared memory */
 	enum gt_code code;
@@ -39,7 +41,7 @@ static int loopback(void)
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t n = sizeof at;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	CHECK(!bind(fd, (struct sockaddr *)&at, n) && !listen(fd, 64) && !getsockname(fd, (struct sockaddr *)&at, &n));
+	CHECK(!bind(fd, (struct sockaddr *)&at, n) && !listen(fd, 4096) && !getsockname(fd, (struct sockaddr *)&at, &n));
 	port = ntohs(at.sin_port);
 	return fd;
 }
@@ -59,10 +61,10 @@ static enum gt_code say(struct gt_rendezvous *r, const char *key, struct gt_err 
 /* Forks the ranks; each runs fn and tells its result. Returns after all have ended; a hang ends the test program (tests/run). */
 static void ranks(int world, enum gt_code (*fn)(int rank, int world, int listener, struct gt_err *err), int listener)
 {
-	pid_t pid[MAXW];
+	pid_t pid[MANY];
 	if (!outcome)
-		outcome = mmap(NULL, MAXW * sizeof *outcome, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	memset(outcome, 0, MAXW * sizeof *outcome);
+		outcome = mmap(NULL, MANY * sizeof *outcome, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	memset(outcome, 0, (size_t)world * sizeof *outcome);
 	for (int r = 0; r < world; r++)
 		if (!(pid[r] = fork())) {
 			struct gt_err e = {0};
@@ -116,6 +118,41 @@ TEST(values)
 	for (int world = 1; world <= MAXW; world = world == 1 ? 2 : world * 2) {
 		ranks(world, swap, loopback());
 		ALL_TELL(world, -1, GT_OK, "");
+	}
+}
+
+/* The exchange of a start with many ranks: values of the size of gt_peer_info's. */
+static enum gt_code join(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 60);
+	struct gt_rendezvous *r;
+	static struct gt_rdv_value all[MANY];
+	unsigned char mine[256];
+	memset(mine, rank, sizeof mine);
+	s.mine = mine;
+	s.nmine = sizeof mine;
+	s.all = all;
+	GT_TRY(gt_rendezvous_open(&s, &r, err));
+	for (int i = 0; i < world; i++)
+		if (all[i].n != sizeof mine || *(const unsigned char *)all[i].data != (unsigned char)i)
+			return gt_fail(err, GT_EFAIL, "%zu bytes of rank %d", all[i].n, i);
+	gt_rendezvous_close(r);
+	return GT_OK;
+}
+
+TEST(many_ranks)
+{
+	struct gt_err e;
+	if (gt_descriptors_reserve(MANY + 64, MANY + 64, "the test", &e) != GT_OK) {
+		printf("# many_ranks: %s\n", e.msg);
+		return;
+	}
+	for (int world = 16; world <= MANY; world *= 4) {
+		double t = gt_clock();
+		ranks(world, join, loopback());
+		ALL_TELL(world, -1, GT_OK, "");
+		printf("# %d ranks: %.2f s, %.1f MB sent by rank 0\n", world, gt_clock() - t, 1e-6 * world * world * (256 + 4));
 	}
 }
 
@@ -319,7 +356,7 @@ static enum gt_code strangers(int rank, int world, int listener, struct gt_err *
 		static struct gt_auth a;
 		struct sockaddr_in at = loopback_port();
 		struct gt_peer_auth p;
-		gt_auth_open(&a, GT_RDV_MAGIC, (const unsigned char[32]){0}, 32, -1);
+		gt_auth_open(&a, GT_RDV_MAGIC, (const unsigned char[32]){0}, 32, -1, 0);
 		gt_auth_connect(&a, &p, (struct sockaddr *)&at, sizeof at, 1, (uint32_t)world);
 		for (double until = gt_clock() + 20; p.state < GT_AUTH_PROVEN && gt_clock() < until;)
 			gt_auth_poll(&a, 1), gt_auth_next(&a);

@@ -40,8 +40,8 @@ static int count_descriptors(void)
 
 static void open_both(const char *client_magic, const void *client_secret)
 {
-	CHECK(gt_auth_open(&server, MAGIC, secret, sizeof secret, open_listener()));
-	CHECK(gt_auth_open(&client, client_magic, client_secret, sizeof secret, -1));
+	CHECK(gt_auth_open(&server, MAGIC, secret, sizeof secret, open_listener(), 0));
+	CHECK(gt_auth_open(&client, client_magic, client_secret, sizeof secret, -1, 0));
 }
 
 static void close_both(void)
@@ -307,7 +307,7 @@ static enum gt_auth_state connect_to_raw(int listener, int n, int step, int wron
 TEST(connector_bytes)
 {
 	int listener = open_listener(), all = HELLO + GT_SHA256_SIZE;
-	CHECK(gt_auth_open(&client, MAGIC, secret, sizeof secret, -1));
+	CHECK(gt_auth_open(&client, MAGIC, secret, sizeof secret, -1, 0));
 	for (int step = 1; step <= HELLO; step = step * 3 + 1)
 		CHECK_MSG(connect_to_raw(listener, all, step, -1) == GT_AUTH_DONE, "%d bytes at a time: state %d", step, conn.state);
 	CHECK(connect_to_raw(listener, all, HELLO, -2) == GT_AUTH_OTHER_SECRET);

@@ -18,7 +18,7 @@
 /* A run in fp16 ends as diverged after this number of skipped steps in a row. A dynamic loss scale has then shrunk by the factor 2^64. */
 #define GT_SKIPS 64
 
-/* The optimizer of one or several groups. */
+/* An update operation and its hyper-parameters, for the parameters of one or several groups. */
 struct gt_optim_call {
 	const struct gt_update_row *row;  /* the update operation */
 	struct gt_attr_muon attr;         /* attributes of the operation; only attr.update is used unless row->matrix is set */
@@ -61,8 +61,8 @@ struct gt_optim {
 	int nparts;
 	struct gt_call *sumsq, check, *merge, *add;
 	int nsumsq, nmerge, nadd;
-	int *summed;       /* the bucket whose shard each call of sumsq reads, if the state is sharded */
-	/* All calls above, in the form for programs: [0] outside of phases, [1 + i] in phase i, without updates of frozen parameters */
+	int *summed;       /* if the state is sharded: [nsumsq] the bucket whose shard the call sumsq[i] reads */
+	/* the calls above in the form that programs execute: [0] outside of phases, [1 + i] in phase i, without updates of frozen parameters */
 	struct gt_update steps[1 + GT_MAX_PHASES];
 };
 

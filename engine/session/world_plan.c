@@ -86,7 +86,8 @@ static struct gt_rank_coords coords_of(const struct gt_rank_position *at)
 	return s;
 }
 
-/* Program k of a rank: optimizer step, last step of an epoch, then evaluations and their last batches, then steps of phases. */
+/* Program k of a rank is: 0 the optimizer step, 1 the last step of an epoch, then for each split the evaluation of a full and of the last
+ * batch, then for each phase its two steps. */
 #define PROGRAMS (2 + 2 * GT_SPLITS)
 static const struct gt_prog *select_program(const struct gt_session *s, int k)
 {
@@ -140,7 +141,7 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 			prog[r] = select_program(c->rank[r], k);
 		GT_TRY(gt_verify_comm(c->arena, prog, coords, c->world, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
-		if (proof.need > room) /* session_pipe.c has computed `room` from transfers alone, without collectives */
+		if (proof.need > room) /* transfers alone determine `room` (session_pipe.c), and collectives must not need larger buffers */
 			return gt_fail(err, GT_EINTERNAL, "two ranks need a send buffer of %zu bytes, but the buffers have only %zu", proof.need, room);
 		if (k)
 			continue;
@@ -211,7 +212,7 @@ static enum gt_code check_ready(const struct gt_session *s, gt_session_check *al
 	return s->data.note ? gt_fail(err, GT_ENOINPUT, "%s", s->data.note) : gt_session_check_metrics(s, err);
 }
 
-/* Makes the checks before step 0 that one process can make. If there are too many ranks, only the first rank is checked. */
+/* Makes the checks before step 0 that one process can make. With more than PROVEN ranks, only the first rank is checked. */
 enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, gt_session_check *also, struct gt_err *err)
 {
 	struct gt_world_plan *world_plan = NULL;

@@ -55,8 +55,8 @@ enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_wor
 /* Computes the pipeline schedule of one session from the config. */
 enum gt_code gt_session_pipe_grid(const struct gt_session *s, struct gt_arena *a, struct gt_grid **out, struct gt_err *err);
 
-/* Checks a run before its ranks are started: returns a rank's error once, and without the rank's name. also: an additional check of the
- * first rank's session; NULL: none. */
+/* gt_world_plan_preflight checks a run before its ranks are started, so that an error is reported once and without the name of a rank.
+ * also: an additional check of the first rank's session; NULL: none. */
 typedef enum gt_code gt_session_check(const struct gt_session *s, struct gt_err *err);
 enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, gt_session_check *also, struct gt_err *err);
 

@@ -68,9 +68,10 @@ static enum gt_code read_weights(const struct gt_ckpt *c, const struct gt_json_v
 	return GT_OK;
 }
 
-/* data.json of a checkpoint, parsed. v is NULL if there is none. */
+/* The parsed data.json of a checkpoint; v is NULL if the checkpoint has no such file. */
 struct data_json {
-	struct gt_arena *arena; /* not the arena of the facts, because learned data can have many words, which the facts do not need */
+	/* memory of v; it is closed when the facts are copied, because the parsed text may have many words that the facts do not need */
+	struct gt_arena *arena;
 	const char *path;
 	const struct gt_json_value *v;
 };
@@ -125,7 +126,7 @@ enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, str
 	return code;
 }
 
-/* Reads the data that a format has learned. */
+/* Reads the facts that the format `by` has fitted to the training data. */
 static enum gt_code get_learned(const struct gt_ckpt *c, const struct data_json *d, const struct gt_fitting *by, struct gt_fitted *out,
                                 struct gt_err *err)
 {

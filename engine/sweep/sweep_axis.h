@@ -24,12 +24,12 @@ struct gt_sweep_axes {
 	int n;
 	const char **fixed;         /* [nfixed] settings with one value */
 	int nfixed;
-	bool ranges;                /* whether at least one axis is a range */
+	bool ranges;                /* at least one axis is a range, so values are drawn at random */
 };
 
 enum gt_code gt_sweep_axes_parse(const char *const *sets, int nsets, struct gt_arena *a, struct gt_sweep_axes *out, struct gt_err *err);
 
-/* Returns the value of the axis for a random u, 0 <= u < 1, as a string in the arena; NULL: out of memory. */
+/* Returns a value of the axis for a random number u, 0 <= u < 1, as a string in the arena; NULL: out of memory. */
 const char *gt_sweep_axis_value(const struct gt_sweep_axis *x, double u, struct gt_arena *a);
 
 #endif

@@ -38,7 +38,7 @@ struct edge {
 
 struct table {
 	int layers;
-	double *sum;   /* [j]: cost of the layers 0 … j - 1 */
+	double *sum;   /* [j]: cost of layers 0 … j - 1 together */
 	double *bytes; /* [i * (layers + 1) + j]: bytes of activations that layers i … j - 1 receive from layers before i */
 };
 

@@ -8,9 +8,9 @@
  * 1 / CLOSE_ENOUGH above the lower bound. */
 #define MAX_COMPARISONS 5000000
 #define CLOSE_ENOUGH 256
-#define REPAIRS 20 /* number of times that an order is changed where it fails */
+#define REPAIRS 20 /* maximum number of repairs of an order; a repair moves the blocks with the highest ends to its front */
 
-/* A block with the keys by which orders sort it. */
+/* A block, with the keys by which the orders sort blocks. */
 struct item {
 	size_t bytes;  /* size, rounded up to GT_ALIGN */
 	size_t offset; /* offset in the order that is being tried */
@@ -31,7 +31,7 @@ static size_t round_up(size_t n)
 	return (n + GT_ALIGN - 1) / GT_ALIGN * GT_ALIGN;
 }
 
-static int compare_sizes(size_t x, size_t y) /* the larger one comes first */
+static int compare_sizes(size_t x, size_t y) /* for qsort(3), descending order */
 {
 	return x < y ? 1 : x > y ? -1 : 0;
 }
@@ -48,7 +48,7 @@ static int by_size(const void *a, const void *b)
 	return c ? c : x->first != y->first ? x->first - y->first : x->block - y->block;
 }
 
-/* The blocks of the forward pass, which the backward pass reads, come first, the outermost before the ones that it encloses. */
+/* Order by lifetime, longest first: begins with blocks that the forward pass makes and the backward pass reads, the outermost first. */
 static int by_life(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
@@ -63,7 +63,7 @@ static int by_area(const void *a, const void *b)
 	return c ? c : by_size(a, b);
 }
 
-/* The blocks that are live where most bytes are live come first. */
+/* Order by peak: begins with blocks that are live at the node at which most bytes are live. */
 static int by_peak(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;

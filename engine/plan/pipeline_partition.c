@@ -46,7 +46,7 @@ static bool is_deferrable(const struct gt_graph *g, const struct gt_node *n, con
 static enum gt_code find_phases(struct gt_partition *c, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
-	bool *used, *wanted; /* [value]: whether a live node reads it; whether a node of phase B reads it */
+	bool *used, *wanted; /* [value] used: a live node reads the value; wanted: a node of phase B reads the value */
 	GT_NEW(used, g->arena, g->nvalues, err);
 	GT_NEW(wanted, g->arena, g->nvalues, err);
 	for (int i = g->nnodes - 1; i >= 0; i--) {
@@ -72,7 +72,8 @@ static bool is_param_kind(enum gt_vkind k)
 	return k == GT_V_PARAM || k == GT_V_WORK || k == GT_V_BUFFER || k == GT_V_GRAD;
 }
 
-/* Checks that all nodes that use a parameter are on one stage. home: the stage of each parameter; -1: none yet. */
+/* Checks that all nodes that use a parameter are on one stage. home: the stage of each parameter; -1: no node that uses it has been found
+ * yet. */
 static enum gt_code check_one_stage(const struct gt_partition *c, int *home, gt_vid v, int i, struct gt_err *err)
 {
 	const struct gt_value *val = &c->full->values[v];
@@ -85,8 +86,8 @@ static enum gt_code check_one_stage(const struct gt_partition *c, int *home, gt_
 	return GT_OK;
 }
 
-/* Records that stage t reads v in a phase. use[value][stage]: 1 + the phase in which the stage receives the value; 0: the stage does
- * not. */
+/* Records that stage t reads v in a phase. use[value][stage]: 1 + the phase in which the stage receives the value; 0: the stage does not
+ * receive it. */
 static enum gt_code record_use(struct gt_partition *c, uint8_t *use, gt_vid v, int t, enum gt_phase reader, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;

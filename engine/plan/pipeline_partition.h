@@ -75,10 +75,11 @@ int gt_partition_lanes(struct gt_partition *c);
 /* Makes the graph of one stage, in the arena of the whole graph, and verifies it. */
 enum gt_code gt_partition_stage(const struct gt_partition *c, int stage, struct gt_graph **out, struct gt_err *err);
 
-bool gt_graph_reads_batch(const struct gt_graph *g); /* returns whether some node reads an input of the model or the target */
+bool gt_graph_reads_batch(const struct gt_graph *g); /* returns whether some node of g reads an input of the model or the target */
 
 /* ---- choosing the stages (balance.c) ---------------------------------------------------------------------------------------------- */
-int gt_graph_layers(const struct gt_graph *g); /* number of config layers that have nodes: the length of stage_of */
+/* returns the number of layers in the config that have nodes in g, which is the length of stage_of */
+int gt_graph_layers(const struct gt_graph *g);
 
 /* Estimates the cost of each node, in flops: its own flops, plus flops_per_byte for each byte that it reads or writes. An alias costs
  * nothing. flops_per_byte is the device's arithmetic rate divided by its memory bandwidth. The two constants are measured: two CPU cores

@@ -14,21 +14,21 @@ static inline int gt_at_least_one(int n)
 /* Sets *yes to whether the backend supports a call. Out of memory is an error and not *yes = false, because a plan must not depend on the
  * amount of free memory. */
 enum gt_code gt_call_supported(struct gt_space *s, const struct gt_opcall *oc, bool *yes, struct gt_err *err);
-size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a); /* bytes of one element of a flat arena */
+size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a); /* returns the size in bytes of one element of a flat arena */
 /* Returns the device address of a parameter in gather slot `slot` of arena a, where its whole bucket is. NULL before gt_space_alloc. */
 void *gt_space_gathered_param(const struct gt_space *s, int param, enum gt_arena_id a, int slot);
 
-/* backend_fusion.c: shared by the patterns of backend fusion */
+/* The state of backend fusion (backend_fusion.c), which every pattern gets. */
 struct gt_fusion {
 	struct gt_space *space;
 	struct gt_graph *g;
 	bool accumulate, deterministic; /* as in gt_plan_fuse_for_backend */
 };
 
-/* Sets *yes to whether the backend accepts node n in the form that the fusion gives it. */
+/* Sets *yes to whether the backend accepts a call of node n, a changed node that a pattern has made. */
 enum gt_code gt_fusion_offered(const struct gt_fusion *f, const struct gt_node *n, bool *yes, struct gt_err *err);
-void gt_fusion_put(struct gt_graph *g, int i, const struct gt_node *n); /* replaces node i by node n */
-void gt_fusion_drop(struct gt_graph *g, int gone);                     /* removes node `gone` from the list */
+void gt_fusion_put(struct gt_graph *g, int i, const struct gt_node *n); /* replaces node i of g by a copy of node n */
+void gt_fusion_drop(struct gt_graph *g, int gone);                     /* removes node `gone` from the list of nodes */
 
 /* norm_fusion.c: patterns, each of which tries to rewrite node i */
 enum gt_code gt_fuse_gelu_of_norm(struct gt_fusion *f, int i, struct gt_err *err);         /* i: gelu */
@@ -48,6 +48,6 @@ int gt_fusion_sole_source(const struct gt_graph *g, gt_vid v, int reader);
 enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_err *err);
 /* Assigns offsets to the parameters and buffers that g uses. Call it after the kernels of g are prepared. */
 enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, struct gt_err *err);
-void gt_layout_bytes(struct gt_space *s); /* computes the sizes of the flat arenas */
+void gt_layout_bytes(struct gt_space *s); /* computes the sizes of the flat arenas from the offsets of the parameters */
 
 #endif

@@ -78,7 +78,7 @@ static void measure_steps(struct gt_page_facts *p, struct gt_conf *c)
 	if (!p->eval)
 		p->unmeasured = "The times of layers were not measured, because the data was not found.";
 	else if (!strcmp(p->run.state, "running"))
-		p->unmeasured = "The times of layers were not measured, because the run still trains.";
+		p->unmeasured = "The times of layers were not measured, because the run is still training.";
 	else if (step * BENCH_STEPS * 4 > BENCH_SECONDS)
 		p->unmeasured = "The times of layers were not measured, because steps of this run are long; gtrain bench measures them.";
 	else if (gt_bench(c, &o, BENCH_STEPS, &p->bench, &why))

@@ -218,7 +218,7 @@ enum gt_code gt_optim_check(const struct gt_optim *o, const struct gt_conf *c, c
 			                      "expected patterns that match a parameter which no earlier group matches, such as \"%s\", got no match",
 			                      g->nparams ? g->params[0].name : "fc.weight");
 		if (t->group[i].frozen_stats && !stats)
-			return gt_conf_refuse(c, path, err, "expected match to name the weight and the bias of a batch normalisation, got none");
+			return gt_conf_refuse(c, path, err, "expected a match that includes the weight and bias of a batch normalisation, got none");
 	}
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];

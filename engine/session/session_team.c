@@ -43,7 +43,7 @@ static enum gt_code check_same_layout(struct gt_session *s, struct gt_err *err)
 	free(text);
 	if (code == GT_ECONFIG && err) {
 		struct gt_err why = *err;
-		gt_fail(err, code, "%s (another processor, or another version of a library)", why.msg);
+		gt_fail(err, code, "%s; the processors or the versions of a library may differ", why.msg);
 	}
 	return code;
 }

@@ -129,7 +129,8 @@ static enum gt_code open_entry(const char *dir, const struct gt_ckpt_entry *e, b
 	GT_TRY(open_step_dir(path, verify, out, err));
 	if ((*out)->manifest.meta.step == e->step)
 		return GT_OK;
-	enum gt_code code = gt_fail(err, GT_EDATA, "%s: its manifest belongs to step %lld", path, (long long)(*out)->manifest.meta.step);
+	enum gt_code code = gt_fail(err, GT_EDATA, "%s: damaged: the directory has the manifest of step %lld", path,
+	                            (long long)(*out)->manifest.meta.step);
 	gt_ckpt_close(*out);
 	*out = NULL;
 	return code;

@@ -246,7 +246,7 @@ static void warn_of_splits(const struct gt_sweep_spec *spec, const struct gt_swe
 		seeds |= !strcmp(x->axis[i].key, "seed");
 	if (seeds && c->data.valid > 0 && c->data.valid_seed < 0 && spec->warn)
 		spec->warn(spec->user, "seed also decides which samples data.valid keeps for the evaluation, so the trials are measured on "
-		           "different samples and do not compare; add -s data.valid_seed=1 for the same samples in all trials");
+		           "different samples and cannot be compared; add -s data.valid_seed=1 for the same samples in all trials");
 }
 
 /* Loads the config of one trial, and copies to the plan what all trials have in common. */

@@ -35,7 +35,7 @@ void gt_page_facts_close(struct gt_page_facts *p);
 
 /* page_summary.c */
 void gt_page_summary(const struct gt_page_facts *p, FILE *f);
-/* page_repeat.c: the commands that repeat the run */
+/* page_repeat.c. Writes the commands that repeat the run. */
 void gt_page_repeat(const struct gt_page_facts *p, FILE *f);
 /* page_curves.c */
 enum gt_code gt_page_curves(const struct gt_page_facts *p, FILE *f, struct gt_err *err);
@@ -48,14 +48,14 @@ enum gt_code gt_page_calibration(const struct gt_page_facts *p, FILE *f, struct 
 enum gt_code gt_page_mistakes(const struct gt_page_facts *p, FILE *f, size_t most, struct gt_err *err);
 /* page_layers.c */
 enum gt_code gt_page_layers(const struct gt_page_facts *p, FILE *f, struct gt_err *err);
-/* page_origin.c: the config, versions and machine, checkpoints */
+/* page_origin.c. Writes the config, the versions and the machine, and the checkpoints. */
 void gt_page_origin(const struct gt_page_facts *p, FILE *f);
 
 /* page_figure.c. Writes a chart as an SVG picture. A script shows the values under the pointer. caption: trusted markup. */
 struct gt_chart;
 enum gt_code gt_page_figure(const struct gt_chart *c, const char *caption, FILE *f, struct gt_err *err);
 
-/* page_assets.c: the style sheet and the script */
+/* page_assets.c: the texts of the style sheet and of the script */
 extern const char gt_page_css[], gt_page_js[];
 
 /* base64.c. Writes n bytes in base64 (RFC 4648). */

@@ -1,4 +1,4 @@
-/* The scores of the classes and the confusion matrix, or the errors of numeric targets. */
+/* Writes the section of the page with the scores of the classes and the confusion matrix or, for numeric targets, with the errors. */
 #include "page/html.h"
 #include "page/page.h"
 #include <inttypes.h>

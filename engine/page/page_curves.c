@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#define WIDTH 470     /* width of a picture in pixels: the letters are readable on a phone */
+#define WIDTH 470     /* width of a chart in pixels; with it, a phone shows letters in a readable size */
 #define MOST_ROWS 200 /* maximum rows of the table of a score */
 
 static bool has_color(const struct gt_chart_panel *p, int color)

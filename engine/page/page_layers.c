@@ -1,4 +1,4 @@
-/* The table of the layers, with the time of each layer in a training step if it was measured. */
+/* Writes the table of the layers. If training steps were measured, it has the time of each layer in a step. */
 #include "page/html.h"
 #include "page/page.h"
 #include <math.h>

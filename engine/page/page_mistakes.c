@@ -1,4 +1,4 @@
-/* The worst predictions, each with its image, text or row. */
+/* Writes the section of the page with the worst predictions, each with its image, text or table row. */
 #include "image/thumbnail.h"
 #include "page/html.h"
 #include "page/page.h"

@@ -1,4 +1,4 @@
-/* The origin of the results: the config, the checkpoints, and the versions and machine. */
+/* Writes the section of the page about the origin of the results: the config, the checkpoints, the versions and the machine. */
 #include "gtrain.h"
 #include "page/html.h"
 #include "page/page.h"

@@ -1,4 +1,4 @@
-/* The head of the page: a description of the run, and its results. */
+/* Writes the head of the page: the description of the run, and its results. */
 #include "page/html.h"
 #include "page/page.h"
 #include <inttypes.h>

@@ -12,7 +12,7 @@
 
 #define FRAME_BYTES 4096 /* maximum size of the page's frame, without the style sheet and the script */
 
-/* A part of the page in memory. */
+/* One part of the page, as HTML text in memory. */
 struct piece {
 	char *text;
 	size_t n;

@@ -54,7 +54,7 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 	case GT_V_BUFFER:
 		return arena_copy(gt_space_param(s, val->param, GT_A_BUFFER, 0), s->memory.bytes[GT_A_BUFFER], s->memory.copies, p->copy);
 	case GT_V_METRICS:
-		return gt_space_scalars(s, 0); /* the metrics are the first member of gt_scalars */
+		return gt_space_scalars(s, 0); /* struct gt_metrics is the first member of struct gt_scalars, so both have the same address */
 	case GT_V_SCALE:
 		return s->memory.base[GT_A_METRICS] ? &gt_space_scaler(s)->scale : NULL;
 	case GT_V_BOUND:

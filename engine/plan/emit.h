@@ -18,7 +18,7 @@ struct gt_emit {
 	struct gt_step *step;
 	int n, cap;        /* number of steps in use; allocated number of steps */
 	int event;         /* number of event indices that gt_emit_event has returned */
-	enum gt_code code; /* code of the first failure; GT_OK: none */
+	enum gt_code code; /* code of the first failure; GT_OK: no failure so far */
 	struct gt_err *err;
 };
 

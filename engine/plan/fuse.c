@@ -81,7 +81,8 @@ static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn,
 	bool sole = sole_reader(g, masked) == dx;
 	if (!sole && !residual)
 		return GT_OK;
-	for (int i = r + 1; i < dx; i++) /* a node before batchnorm.dx must not read the masked gradient */
+	/* if a node before batchnorm.dx reads the masked gradient, which batchnorm.dx would make, the nodes are not fused */
+	for (int i = r + 1; i < dx; i++)
 		for (int k = 0; k < g->nodes[i].nin; k++)
 			if (g->nodes[i].in[k] == masked)
 				return GT_OK;

@@ -84,7 +84,7 @@ static enum gt_code make_attributes(struct gt_graph *g, int i, const struct gt_u
 /* One weight gradient whose update is fused. */
 struct fused {
 	int node;       /* index of the linear.dw node, which is turned into the BOUND node */
-	gt_vid dy, x;   /* the two factors of the gradient */
+	gt_vid dy, x;   /* the two factors of the gradient, which is their matrix product */
 	gt_vid w, db;   /* w: the weights; db: the gradient of the bias, -1: the layer has no bias */
 	struct gt_attr_dw_update *attr;
 };

@@ -96,7 +96,7 @@ enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, stru
 	size_t buffers = s->memory.bytes[GT_A_BUFFER] / (size_t)gt_at_least_one(s->memory.copies);
 	if (!s->shards.bucket)
 		GT_NEW(s->shards.bucket, s->arena, 2 * g->nparams + 1, err);
-	for (int n = 0; n < g->nnodes; n++) { /* assigns offsets in the order in which nodes finish the gradients */
+	for (int n = 0; n < g->nnodes; n++) { /* visits the nodes in the order in which they finish gradients */
 		if (g->nodes[n].op->flags & GT_OPF_UPDATES && s->layout.checked < 0 && !gt_space_factored(s))
 			s->layout.checked = s->layout.elements;
 		place_moved(s, g, n);

@@ -8,7 +8,7 @@
 #include "ir/op.h"
 #include <stdlib.h>
 
-/* A block, and what is stored in it. */
+/* What a memory block stores: a value, or the workspace of a call. */
 struct tenant {
 	gt_vid root;          /* if call is NULL: the value that is stored in the block */
 	struct gt_call *call; /* the call whose workspace the block is; NULL: the block stores a value */
@@ -55,7 +55,7 @@ static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *
 	return true;
 }
 
-/* Lets output `out` of node i overwrite input `in`, if this is possible. */
+/* Lets output `out` of node i overwrite input `in`, if no other node still needs the input (find_reusable_input). */
 static void reuse_input(const struct gt_graph *g, struct gt_slot *slot, int *last, int i, int out, int in)
 {
 	gt_vid from, to;
@@ -117,8 +117,8 @@ static void keep_values(const struct gt_graph *g, int *first, int *last)
 		}
 }
 
-/* Steps: resolve aliases; find the first and last use of each root; let nodes overwrite inputs; collect the blocks; assign their offsets;
- * store the offsets. */
+/* Steps: resolve aliases; find the first and last use of each root (a value that owns memory); let nodes overwrite inputs; collect the
+ * blocks; assign their offsets; store the offsets. */
 enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 {
 	const struct gt_graph *g = p->graph;

@@ -100,7 +100,7 @@ struct pipe {
 	struct gt_plan **plan;   /* [micro * nstages + k]: instance of the stage's plan; NULL: not made yet */
 	int micros;              /* number of micro-batches in the schedule: units that have a plan */
 	int before;              /* number of units for which flush_grad_levels has appended steps */
-	gt_reduce *reduce;       /* reduction over the copies of the pipeline; NULL: there is one copy */
+	gt_reduce *reduce;       /* appends the reduction of a bucket over the copies of the pipeline; NULL: there is one copy */
 	bool sums;               /* some units add up levels of GRAD (gt_unit.carry), so gradients are complete only after all units */
 	int bucket;              /* index of the next bucket to reduce */
 };

@@ -78,7 +78,7 @@ enum gt_code gt_plan_fold_norms(struct gt_space *s, struct gt_graph *g, bool det
 	if (!s->be->folds_norms || !s->constant || g->train || g->compute != GT_F32)
 		return GT_OK;
 	GT_NEW(g->fold, g->arena, g->nnodes + 1, err);
-	for (int i = g->nnodes - 1; i >= 0; i--) { /* from the last node to the first, because earlier nodes are removed */
+	for (int i = g->nnodes - 1; i >= 0; i--) { /* visits the last node first, because folding removes earlier nodes */
 		int p = i < g->nnodes && g->nodes[i].op->code == GT_OP_BATCHNORM ? find_layer(g, i) : -1;
 		struct gt_node folded;
 		bool yes;

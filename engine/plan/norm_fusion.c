@@ -121,7 +121,7 @@ enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err 
 	return GT_OK;
 }
 
-/* Moves node `from` behind node `to`. */
+/* Moves node `from` to the position after node `to` in the list. */
 static void move_behind(struct gt_graph *g, int from, int to)
 {
 	struct gt_node n = g->nodes[from];

@@ -12,8 +12,8 @@
 
 /* A block, with the keys by which the orders sort blocks. */
 struct item {
-	size_t bytes;  /* size, rounded up to GT_ALIGN */
-	size_t offset; /* offset in the order that is being tried */
+	size_t bytes;  /* size of the block in bytes, rounded up to a multiple of GT_ALIGN */
+	size_t offset; /* offset of the block in the order that is being tried */
 	size_t peak;   /* largest number of bytes that are live at the same node during the block's life */
 	int first, last;
 	int block;     /* index of the block */
@@ -90,7 +90,7 @@ static int by_last(const void *a, const void *b)
 	return x->last != y->last ? y->last - x->last : by_first(a, b);
 }
 
-/* Gives item x the lowest offset that is free during its life. */
+/* Gives item x the lowest offset at which no other item that is live at the same time has memory. */
 static void place_item(struct search *s, int x)
 {
 	struct item *b = &s->item[x];
@@ -160,7 +160,7 @@ static void keep_better(const struct search *s, size_t top, struct gt_block *blo
 		block[s->item[i].block].offset = s->item[i].offset;
 }
 
-/* Moves the items that end at `top` to the front of the order, because they got the worst offsets. */
+/* Moves the items whose memory ends at `top`, the highest address, to the front of the order, so that they are placed earlier. */
 static void move_highest(struct search *s, size_t top)
 {
 	int front = 0;

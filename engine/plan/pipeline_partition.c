@@ -32,7 +32,8 @@ static bool is_recomputed(const struct gt_graph *g, const struct gt_node *n)
 	return false;
 }
 
-/* Returns whether node n may be in phase W: only the optimizer's update needs its outputs. wanted: values that a node of phase B reads. */
+/* Returns whether node n may be in phase W, the part of the backward pass that other stages do not wait for: only the optimizer's update
+ * needs its outputs. wanted: values that a node of phase B reads. */
 static bool is_deferrable(const struct gt_graph *g, const struct gt_node *n, const bool *wanted)
 {
 	bool again = is_recomputed(g, n);
@@ -188,7 +189,7 @@ int gt_partition_lanes(struct gt_partition *c)
 
 struct build {
 	const struct gt_partition *c;
-	struct gt_graph *g; /* graph of the stage, which is being built */
+	struct gt_graph *g; /* the graph of one stage, which is being built */
 	int stage;
 	gt_vid *map;        /* [value of the whole graph]: its copy in the stage's graph; -1: it has not been copied */
 };
@@ -243,7 +244,7 @@ static enum gt_code stage_value(struct build *b, gt_vid v, gt_vid *out, struct g
 	return gt_fail(err, GT_EINTERNAL, "partition: stage %d reads %s before it has been computed or received", b->stage, val->name);
 }
 
-/* Copies node i of the whole graph, its outputs included. */
+/* Copies node i of the whole graph and its outputs into the graph of the stage. */
 static enum gt_code copy_node(struct build *b, int i, struct gt_err *err)
 {
 	const struct gt_node *from = &b->c->full->nodes[i];

@@ -40,7 +40,7 @@
 
 /* One value that one stage sends to another. Both ends transfer it in the same phase. */
 struct gt_stage_transfer {
-	gt_vid v;            /* the value, as an index of the whole graph */
+	gt_vid v;            /* the transferred value, as an index in the whole graph */
 	int from, to;        /* index of the sending and of the receiving stage */
 	enum gt_phase phase; /* GT_PHASE_F or GT_PHASE_B: phase in which both stages transfer it */
 	int lane;            /* value of gt_attr_comm.lane; 0 unless gt_partition_lanes gave each pair of stages a lane of its own */
@@ -49,7 +49,8 @@ struct gt_stage_transfer {
 struct gt_partition {
 	const struct gt_graph *full; /* the whole graph */
 	int stages, ranks;           /* number of stages and number of ranks of the pipeline; stages is a multiple of ranks */
-	bool split;                  /* the backward pass is in two phases, B and W */
+	/* the backward pass is split into phase B (gradients of activations) and phase W (gradients of parameters) */
+	bool split;
 	int *stage;                  /* [node of full]: stage that executes the node */
 	uint8_t *phase;              /* [node of full]: enum gt_phase of the node */
 	bool *live;                  /* [node of full]: false: the node recomputes a value that its own stage does not need */

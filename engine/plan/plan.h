@@ -54,26 +54,26 @@ struct gt_param_slot {
 	 * another pipeline stage has the parameter or buffer */
 	int64_t offset;
 	int64_t count;        /* number of elements, padding included */
-	bool fused_update;    /* the kernel that makes the gradient also applies the optimizer update (fused_update.c) */
+	bool fused_update;    /* the kernel that computes the gradient of the parameter also updates the parameter (fused_update.c) */
 };
 
 /* A gradient bucket: a range of the flat arenas whose gradients are reduced together. No parameter is divided between buckets. Buckets are
  * in the order in which the backward pass finishes their gradients. */
 struct gt_bucket {
 	int64_t begin, end; /* elements [begin, end) of the flat arenas; multiples of the number of shards if there are shards */
-	bool trainable;     /* true: its parameters have gradients; false: its parameters are frozen */
+	bool trainable;     /* true: the parameters in the bucket have gradients; false: they are frozen */
 };
 
 /* The tensors of which each rank stores only its own shards. All other tensors are stored whole. */
 enum gt_sharding {
 	GT_SHARD_NONE,         /* nothing */
-	GT_SHARD_STATE,        /* the optimizer state (ZeRO stage 1) */
+	GT_SHARD_STATE,        /* each rank stores only its shard of the optimizer state (ZeRO stage 1) */
 	GT_SHARD_STATE_GRADS,  /* the optimizer state and the gradients (stage 2). The backward pass writes the whole gradients of a bucket into
 	                          memory after the shards; the next bucket reuses it */
 	GT_SHARD_STATE_PARAMS, /* the optimizer state and the parameters. Whole buckets of parameters are gathered into memory after the shards
 	                          while they are in use (gt_gather_span). This is stage 3 with reproducible = "world", whose summation tree
 	                          needs whole gradients */
-	GT_SHARD_ALL           /* the optimizer state, the gradients and the parameters (stage 3) */
+	GT_SHARD_ALL           /* each rank stores only its shard of the optimizer state, the gradients and the parameters (ZeRO stage 3) */
 };
 
 /* The method by which the ranks with the same parameters (a data group) sum their gradients and update the parameters. gt_replicas_shard
@@ -128,7 +128,7 @@ struct gt_param_layout {
 /* How the flat arenas are divided into buckets, and the buckets into shards. */
 struct gt_shards {
 	struct gt_shard_spec spec; /* set by the strategy */
-	struct gt_bucket *bucket;  /* in ascending order, without gaps; NULL before the first plan */
+	struct gt_bucket *bucket;  /* buckets in ascending order of their elements, without gaps; NULL before the first plan */
 	int nbuckets;              /* number of buckets; 0 before the first plan */
 	int64_t widest;            /* number of elements in the largest bucket */
 	int gather_slots;          /* if parameters are sharded: maximum number of buckets that are whole at the same time */
@@ -136,10 +136,10 @@ struct gt_shards {
 
 /* The arenas in device memory. Sizes grow while plans are made; gt_space_alloc allocates each arena once. */
 struct gt_memory {
-	size_t bytes[GT_A_COUNT]; /* size of each arena; 0: not used */
+	size_t bytes[GT_A_COUNT]; /* size of each arena in bytes; 0: the arena is not used */
 	/* ACT and SHARED_ACT: maximum number of bytes that are live at the same time, a lower bound of `bytes`; other arenas: 0 */
 	size_t live[GT_A_COUNT];
-	void *base[GT_A_COUNT];   /* device addresses; NULL before gt_space_alloc, and for arenas of 0 bytes */
+	void *base[GT_A_COUNT];   /* device address of each arena; NULL before gt_space_alloc, and for arenas of 0 bytes */
 	int levels;               /* number of copies of GRAD, one for each level of the fixed summation tree; 0 means 1 */
 	int copies;               /* number of copies of BUFFER; 0 means 1 */
 	int act_slots[2];         /* number of activation slots in ACT: graphs that may run at the same time; [0] in an evaluation, [1] in a
@@ -181,7 +181,7 @@ struct gt_call {
 	enum gt_dtype dtype;             /* type of the elements of a communication */
 	struct gt_range from, to;        /* communication outside a graph: positions of its input and its output */
 	bool fused_update;               /* the kernel changes weights, so it must run after the CHECK step */
-	const char *op, *layer;          /* names of the operation and the layer, for dumps and messages */
+	const char *op, *layer;          /* names of the node's operation and layer, for dumps and messages */
 	int node;                        /* index of the call's node in the graph; -1: the call belongs to no graph */
 	enum gt_phase phase;
 	int nin, nout;
@@ -196,7 +196,7 @@ struct gt_call {
  * aliases or overwrites in place. */
 struct gt_slot {
 	gt_vid root;
-	enum gt_arena_id arena; /* for a root only: ACT, or SHARED_ACT if other ranks read the value */
+	enum gt_arena_id arena; /* if the value is a root: its arena, ACT, or SHARED_ACT if other ranks read the value */
 	size_t offset;          /* for a root only: byte offset from the start of the activation slot or of SHARED_ACT */
 	ptrdiff_t shift;        /* bytes from the root's address to this value's address. It is 0 except for outputs of GT_OP_ROWS: the root is
 	                           this rank's rows, and the rows of all ranks begin before the root */
@@ -208,7 +208,7 @@ struct gt_plan {
 	struct gt_space *space;
 	struct gt_graph *graph;
 	struct gt_slot *slot;  /* one for each value */
-	struct gt_call *call;  /* one for each lowered node, in execution order */
+	struct gt_call *call;  /* [ncalls] the calls of the lowered nodes, in execution order */
 	int ncalls;
 	/* if parameters are sharded: the calls during which each bucket is whole, sorted by gt_gather_span.first */
 	struct gt_gather_span *span;
@@ -225,7 +225,7 @@ struct gt_plan {
 /* The optimizer settings of one parameter that the planner reads. */
 struct gt_update_spec {
 	enum gt_opcode code;
-	struct gt_attr_update attr; /* hyper-parameters; its list of segments is empty */
+	struct gt_attr_update attr; /* hyper-parameters of the update operation, without a list of segments */
 	struct gt_seg hyper;        /* learning rate, lr_mul and weight_decay of the parameter, as a segment of all its elements */
 };
 

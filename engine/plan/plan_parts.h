@@ -30,14 +30,14 @@ enum gt_code gt_fusion_offered(const struct gt_fusion *f, const struct gt_node *
 void gt_fusion_put(struct gt_graph *g, int i, const struct gt_node *n); /* replaces node i of g by a copy of node n */
 void gt_fusion_drop(struct gt_graph *g, int gone);                     /* removes node `gone` from the list of nodes */
 
-/* norm_fusion.c: patterns, each of which tries to rewrite node i */
+/* Patterns in norm_fusion.c, each of which tries to rewrite node i. */
 enum gt_code gt_fuse_gelu_of_norm(struct gt_fusion *f, int i, struct gt_err *err);         /* i: gelu */
 enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err *err);     /* i: add */
 enum gt_code gt_fuse_output_again(struct gt_fusion *f, int i, struct gt_err *err);         /* i: batchnorm.dx */
 enum gt_code gt_fuse_pool_indices(struct gt_fusion *f, int i, struct gt_err *err);         /* i: maxpool2d.dx */
 enum gt_code gt_fuse_pool_without_indices(struct gt_fusion *f, int i, struct gt_err *err); /* i: maxpool2d, adaptive_maxpool2d */
 
-/* epilogue_fusion.c: patterns of evaluations, each of which tries to rewrite node i */
+/* Patterns for evaluations in epilogue_fusion.c, each of which tries to rewrite node i. */
 enum gt_code gt_fuse_sum_of_conv(struct gt_fusion *f, int i, struct gt_err *err); /* i: add */
 enum gt_code gt_fuse_act_of_conv(struct gt_fusion *f, int i, struct gt_err *err); /* i: an activation */
 /* Returns the index of the node that computes v, if node `reader` is the only one that reads v; otherwise -1. */

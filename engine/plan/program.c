@@ -1,4 +1,4 @@
-/* Names of steps, and the operand addresses of a program. */
+/* Prints the names of steps, and binds the operands of programs to device addresses. */
 #include "plan/program.h"
 
 const char *gt_step_name(enum gt_step_kind k)

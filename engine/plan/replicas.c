@@ -1,4 +1,4 @@
-/* Data parallelism: forward and backward passes with reductions in between, and the update. */
+/* Builds programs of data parallelism: forward and backward passes with reductions in between, and the update. */
 #include "plan/replicas.h"
 
 #define FIRST_BYTES (1 << 20)

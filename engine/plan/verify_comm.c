@@ -18,7 +18,7 @@ struct event {
 
 /* All transfers from one rank to another within one group and lane. */
 struct channel {
-	int from, to, group, lane; /* from, to: ranks of the world */
+	int from, to, group, lane; /* from, to: world ranks of sender and receiver */
 	const struct event **sent; /* all sends of the channel, in the order of the sender's program */
 	int nsends, nrecvs;
 	/* The fields below are the state of the simulation. */
@@ -123,7 +123,7 @@ static int coll_group_of(struct sim *s, int rank, int group)
 	return s->ncoll_groups++;
 }
 
-/* Makes the event of one communication step. */
+/* Makes the event of one communication step of a rank, and adds it to the rank's list. */
 static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, int step, struct gt_err *err)
 {
 	const struct gt_call *c = p->step[step].call;
@@ -339,14 +339,14 @@ static bool advance_rank(struct sim *s, int r)
 		}
 	}
 	if (m->round <= *round)
-		return news; /* the rank's arrival at the collective may let other ranks continue */
+		return news; /* true, because the rank's arrival at the collective may let other ranks continue */
 	++*round;
 	s->posted[r] = false;
 	s->at[r]++;
 	return true;
 }
 
-/* Simulates every rank except `held` as far as it can run. */
+/* Simulates every rank except rank `held` until no rank can continue. */
 static void run_ranks(struct sim *s, int held)
 {
 	for (bool moved = true; moved;) {

@@ -186,7 +186,8 @@ static enum gt_code measure_comm_wait(struct gt_session *s, int steps, const dou
 
 static enum gt_code warm_up(struct gt_session *s, const struct gt_prog *p, int steps, struct gt_err *err)
 {
-	GT_TRY(run_steps(s, p, steps < 10 ? 2 : 10, err)); /* fills caches, maps pages, and lets the clock frequencies settle */
+	/* without times: fills caches, maps pages, and lets the clock frequency settle before the measurement */
+	GT_TRY(run_steps(s, p, steps < 10 ? 2 : 10, err));
 	if (s->exec.graphs) /* now that the time of a step is known, more steps are queued at once and recorded as CUDA graphs */
 		for (int i = 0; i < 2; i++)
 			GT_TRY(run_steps(s, p, steps, err));

@@ -14,7 +14,7 @@ struct gt_picture {
 	int64_t w, h;
 };
 
-#define GT_FONT_STEP 6  /* pixels from one character to the next, at scale 1 */
+#define GT_FONT_STEP 6  /* distance in pixels from one character to the next, at scale 1 */
 #define GT_FONT_HEIGHT 8
 
 /* Returns the number of characters of a text (UTF-8). */

@@ -223,7 +223,7 @@ static void warn_of_rows(void *user, const char *why)
 		spec->warn(spec->user, text);
 }
 
-/* Reports the samples that were skipped. */
+/* Warns about the samples that the loader has skipped, and marks those that are shown. */
 static enum gt_code report_skipped(struct gt_show_job *j, struct gt_err *err)
 {
 	if (j->s->data.skipped)

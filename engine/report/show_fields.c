@@ -24,7 +24,7 @@ static int by_share(const void *a, const void *b)
 	return x->share != y->share ? (x->share < y->share) - (x->share > y->share) : (x->class > y->class) - (x->class < y->class);
 }
 
-/* Fills in all classes whose share is not 0. */
+/* Adds each class whose share in the mixed target is not 0 to out->share, the largest share first. */
 static enum gt_code add_shares(struct gt_show_job *j, const float *target, int64_t n, struct gt_shown_sample *out, struct gt_err *err)
 {
 	int64_t some = 0;

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TILE 160    /* small images are enlarged to about this side, by an integer factor */
+#define TILE 160    /* small images are enlarged by an integer factor, to sides of about this number of pixels */
 #define NARROWEST 128 /* minimum width of a tile in pixels, so that a caption fits */
 #define LARGEST 320 /* maximum side of a tile; larger images are reduced */
 #define GAP 12
@@ -25,8 +25,8 @@
 #define FAINT 0x6a6a6a
 
 struct layout {
-	int64_t side_h, side_w; /* size of a tile in pixels */
-	double factor;          /* scale factor of all images */
+	int64_t side_h, side_w; /* height and width of a tile in pixels */
+	double factor;          /* factor by which all images are enlarged or reduced */
 	int columns, rows;
 	int lines, scale; /* captions: number of lines; scale of the font: 2 if all captions fit in that size, else 1 */
 };

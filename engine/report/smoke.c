@@ -118,7 +118,7 @@ enum gt_code gt_smoke_start_ranks(struct gt_smoke_test *s, char *const *base, co
 	GT_TRY(code);
 	if (s->no_memory)
 		return gt_fail_memory(err, 0);
-	int sig = gt_signals_pending(); /* between two launches, no launcher handles signals */
+	int sig = gt_signals_pending(); /* no launcher handles a signal that arrives between two launches, so this function looks for one */
 	return sig ? gt_fail(err, (enum gt_code)(128 + sig), "ended by signal %d (%s)", sig, strsignal(sig)) : GT_OK;
 }
 

@@ -329,7 +329,7 @@ enum gt_code gt_smoke_check(const struct gt_run_opts *o, struct gt_err *err)
 enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, const char *dir, struct gt_arena *a, struct gt_smoke_plan *out,
                            struct gt_smoke *shown, struct gt_err *err)
 {
-	struct gt_json json = {0}; /* the JSON report for users; unused here */
+	struct gt_json json = {0}; /* gt_check also writes the report as JSON, which is not needed here */
 	struct gt_report *r = NULL;
 	struct gt_conf *made = NULL;
 	*out = (struct gt_smoke_plan){0};

@@ -12,7 +12,7 @@
 #include "gtrain.h"
 
 #define GT_SMOKE_STEPS 6  /* number of optimizer steps of the uninterrupted run */
-#define GT_SMOKE_SAVE 4   /* the resumed run starts after this step */
+#define GT_SMOKE_SAVE 4   /* optimizer step after which the resumed run continues */
 #define GT_SMOKE_EPOCH 3  /* number of full batches in an epoch of the smoke test */
 
 #define GT_SMOKE_SETS 29
@@ -22,7 +22,7 @@ struct gt_smoke_plan {
 	int nsets;
 };
 
-/* Fails for options that a smoke test does not support. */
+/* Fails if o has an option that a smoke test does not support. */
 enum gt_code gt_smoke_check(const struct gt_run_opts *o, struct gt_err *err);
 /* Plans the smoke test: fills *out, and the members of `shown` that describe it. Fails if planning a run of the config fails. Replaces
  * missing data: images by synthetic images; rows of a table whose columns the config lists, and texts, by generated files in the folder

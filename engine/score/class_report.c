@@ -90,7 +90,7 @@ static double roc_area(const double *p, const bool *positive, int64_t all, doubl
 /* ---- one label for each sample --------------------------------------------------------------------------------------------------- */
 
 struct gt_class_tally {
-	int64_t classes, ignore, cap; /* cap: number of samples for which there is memory */
+	int64_t classes, ignore, cap; /* cap: number of samples for which memory is allocated */
 	int64_t n;                    /* number of counted samples */
 	int64_t added;                /* number of added samples, including ignored samples, for error messages */
 	float *z;                     /* [n][classes]: outputs minus the largest output of the sample */

@@ -19,7 +19,7 @@
 
 struct gt_value_tally;
 
-/* width: number of targets of a sample. */
+/* width: number of target values of a sample. */
 enum gt_code gt_value_tally_open(int64_t width, struct gt_value_tally **out, struct gt_err *err);
 void gt_value_tally_close(struct gt_value_tally *t); /* t may be NULL */
 void gt_value_tally_add(struct gt_value_tally *t, const float *z, const float *target, int64_t n);

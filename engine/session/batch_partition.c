@@ -83,7 +83,7 @@ static enum gt_code set_stage_plans(struct gt_session *s, struct gt_plan_key *wa
 {
 	int own = gt_pipe_stages(s->conf, s->at.npipe);
 	GT_NEW(u->stage, s->arena, own, err);
-	for (int k = own - 1; k >= 0; k--) { /* begins with the last stage: its gradients are complete first */
+	for (int k = own - 1; k >= 0; k--) { /* begins with the last stage, whose gradients are complete first */
 		want->stage = k * s->at.npipe + s->at.pipe;
 		GT_TRY(gt_session_plan(s, want, &u->stage[k], err));
 	}

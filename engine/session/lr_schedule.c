@@ -4,15 +4,15 @@
 /* The arguments of a schedule's formula at one optimizer step. */
 struct instant {
 	double lr;     /* the base learning rate */
-	double x;      /* steps since the end of the warm-up */
-	double unit;   /* steps per unit (epoch or step) in which lengths are given */
-	double length; /* steps of the whole schedule, for types with t_max */
+	double x;      /* number of optimizer steps since the end of the warm-up; may be a fraction */
+	double unit;   /* number of optimizer steps in the unit (epoch or step) in which the config gives lengths */
+	double length; /* length of the whole schedule in optimizer steps, for types that have the key t_max */
 };
 
 /* The position of a step in the cycle of OneCycleLR. */
 struct cycle_position {
 	int part;    /* 0: the learning rate rises; 1: it falls; 2: with three phases, it falls below its first value */
-	double done; /* completed share of the part, 0 ... 1 */
+	double done; /* completed share of the current part, 0 ... 1 */
 };
 
 static struct cycle_position cycle_at(const struct gt_conf_schedule *s, double x, double length)

@@ -23,13 +23,13 @@ struct gt_optim_call {
 	const struct gt_update_row *row;  /* the update operation */
 	struct gt_attr_muon attr;         /* attributes of the operation; only attr.update is used unless row->matrix is set */
 	int nstates;                      /* number of states that the optimizer keeps for each parameter */
-	const char *state[GT_MAX_STATES]; /* PyTorch's names of the states: "momentum_buffer", "exp_avg", ... */
+	const char *state[GT_MAX_STATES]; /* names of the states in PyTorch: "momentum_buffer", "exp_avg", ... */
 };
 
 /* A phase: a part of the run, in epochs, in which some parameters are frozen that are trained in another part. It lasts from one value of
  * frozen_until or freeze_after in train.groups to the next value, so the same parameters are frozen throughout. */
 struct gt_optim_phase {
-	double begin, end; /* end is INFINITY if the phase lasts until the end of the run */
+	double begin, end; /* begin and end of the phase in epochs; end is INFINITY if the phase lasts until the end of the run */
 };
 #define GT_MAX_PHASES (2 * GT_MAX_LR)
 
@@ -40,7 +40,7 @@ enum gt_freeze { GT_FREEZE_NONE, GT_FREEZE_UNTIL, GT_FREEZE_AFTER };
 struct gt_optim_part {
 	int of;              /* index in gt_optim.call of the optimizer to which this kernel belongs; -1: the moving average */
 	int bucket;          /* index of the bucket; -1: all buckets */
-	int64_t begin, n;    /* first element (its index in the unsharded arena) and number of elements */
+	int64_t begin, n;    /* begin: index of the first element in the unsharded arena; n: number of elements */
 	struct gt_attr_muon attr;
 	struct gt_call call;
 };

@@ -308,7 +308,7 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 	return gt_call_prepare(s, &check, &o->check, err);
 }
 
-/* Prepares a call that adds n gradients to n other gradients. */
+/* Prepares a call that adds n gradients to n gradients at another address. */
 static enum gt_code prepare_add(struct gt_space *s, int64_t n, struct gt_call *out, struct gt_err *err)
 {
 	struct gt_tdesc flat = describe_flat(s, n);

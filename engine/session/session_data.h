@@ -47,7 +47,8 @@ enum gt_code gt_session_fetch_open(const struct gt_session *s, enum gt_split spl
 bool gt_session_fetches(const struct gt_session *s);
 /* How the transforms of training samples are divided between the threads that read them and the gather kernel. */
 struct gt_session_division {
-	struct gt_recipe_split split; /* on = false: not divided; threads or the gather kernel make all transforms */
+	/* split.on = false: the transforms are not divided, and either the threads or the gather kernel make all of them */
+	struct gt_recipe_split split;
 	const char *threads, *device; /* names of the transforms of threads and device: "hflip, color_jitter"; NULL if not divided */
 };
 enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, struct gt_session_division *out, struct gt_err *err);

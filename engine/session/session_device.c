@@ -1,4 +1,4 @@
-/* The device of a session, and the dtype that it computes in. */
+/* Opens the device of a session, and chooses the dtype in which it computes. */
 #include "session/session.h"
 #include "against/against.h"
 #include "base/fileio.h"

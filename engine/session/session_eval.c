@@ -19,7 +19,7 @@ int64_t gt_session_ignored_label(const struct gt_session *s)
 	return gt_loss_ignores(&s->loss) ? s->loss.attr.ignore_index : -1;
 }
 
-/* An evaluation of a split. */
+/* The state of one evaluation of a split. */
 struct evaluation {
 	struct gt_eval_prog *e;
 	int64_t all;    /* number of batches */
@@ -118,7 +118,7 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	s->exec.graphs &= !s->after_batch; /* a replayed CUDA graph does not set exec.loaded_batches */
 	enum gt_code code = run_eval_batches(s, &v, err);
 	s->exec.graphs = graphs;
-	if (code == GT_EDIVERGED && s->at.world == 1) /* after_batch has found an output that is not finite */
+	if (code == GT_EDIVERGED && s->at.world == 1) /* the function after_batch has found an output that is not finite */
 		return refuse_nonfinite(s, split, &v, err);
 	GT_TRY(code);
 	gt_loader_stop(e->loader);

@@ -1,4 +1,4 @@
-/* How the samples of a session are transformed and read. */
+/* Defines how the samples of a session are transformed and read. */
 #include "base/arena.h"
 #include "samples.h"
 #include "session/session_data.h"
@@ -275,7 +275,8 @@ enum gt_code gt_session_gather_attr(const struct gt_conf *c, struct gt_transform
 	if ((d->mean.n > 1 && d->mean.n != channels) || (d->std.n > 1 && d->std.n != channels))
 		return gt_conf_refuse(c, "data.mean", err, "expected 1 or %lld values (model.input channels) here and in data.std, got %d and %d",
 		                      (long long)channels, d->mean.n, d->std.n);
-	for (int64_t i = 0; i < channels; i++) { /* as torchvision: ToTensor divides by 255, Normalize subtracts and divides */
+	/* the values that torchvision computes: ToTensor divides by 255, then Normalize subtracts the mean and divides by std */
+	for (int64_t i = 0; i < channels; i++) {
 		double std = channel_value(&d->std, i, 1);
 		out->scale[i] = (float)(1 / (255 * std));
 		out->shift[i] = (float)(-channel_value(&d->mean, i, 0) / std);

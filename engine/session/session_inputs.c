@@ -1,4 +1,4 @@
-/* The inputs of the model and the data fields that they read. */
+/* Matches the inputs of the model with the data fields that they read. */
 #include "session/session_data.h"
 #include "session/session_plan.h"
 #include <stdio.h>

@@ -18,7 +18,7 @@ struct gt_tdesc gt_session_desc(const struct gt_session *s, int i)
 /* ---- pieces: the parts of a tensor that a rank has ---------------------------------------------------------------------------------- */
 struct piece {
 	void *at;             /* device address of the part; NULL: the rank has no part of the tensor */
-	int64_t begin, end;   /* range of elements in the tensor's memory order */
+	int64_t begin, end;   /* range of elements of the tensor, in memory order, that the rank has */
 };
 
 static enum gt_arena_id arena_of(const struct gt_session *s, int i, int state)
@@ -258,7 +258,8 @@ static enum gt_code find_nonfinite(struct gt_session *s, int i, bool *bad, struc
 enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
-	int64_t first = 0; /* nparams - (lowest index of a non-finite parameter on any rank); 0: none */
+	/* nparams - i for the first non-finite parameter i on this rank, later the maximum over all ranks; 0: all are finite */
+	int64_t first = 0;
 	double sum;
 	GT_TRY(sum_of_squares(s, &sum, err));
 	for (int i = 0; i < g->nparams && !first; i++) {

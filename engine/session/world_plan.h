@@ -18,7 +18,7 @@ struct gt_world_plan {
 	struct gt_arena *arena;     /* memory of the results */
 	int world;                  /* number of ranks */
 	int copies, ranks;          /* copies of the model; ranks of each copy, more than 1 only in a pipeline */
-	int stages;                 /* stages of the pipeline; 1 without a pipeline */
+	int stages;                 /* number of pipeline stages; 1 without a pipeline */
 	struct gt_session **rank;   /* [world], dry sessions */
 };
 
@@ -30,7 +30,7 @@ void gt_world_plan_close(struct gt_world_plan *c);
 /* Returns the session spec of one rank of the world plan. */
 struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device, bool paper, int rank, int world);
 
-/* The figures of a verified world. */
+/* The figures that gt_world_plan_verify returns. */
 struct gt_world_report {
 	int least, most;                /* smallest and largest number of program steps of a rank in an optimizer step */
 	int64_t transfers, collectives; /* number of transfers and of collectives in an optimizer step, over all ranks */

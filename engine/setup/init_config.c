@@ -47,12 +47,13 @@ struct look {
 	double mean[3], std[3];
 };
 
-/* Values chosen for the config. */
+/* The values that `gtrain init` has chosen for the config. */
 struct choice {
-	int64_t input[3], batch, epochs, width; /* width: channels of the first stage */
+	/* input: channels, height and width of the model's input; width: number of channels of the network's first stage */
+	int64_t input[3], batch, epochs, width;
 	int blocks[4];
 	bool bottleneck, imagenet_stem;
-	bool pretrained;        /* false: train from scratch; `network` is empty */
+	bool pretrained;        /* true: the config begins with published weights; false: with initial weights, and `network` is empty */
 	struct gt_init_network network;
 	const char *model;      /* text of the model for a network other than a ResNet; "": a ResNet */
 };
@@ -249,7 +250,7 @@ static void choose_settings(const struct look *l, struct choice *c)
 		c->width = 64;
 	}
 	c->batch = n < 8 ? n : n < 40 ? 8 : n < 1000 ? 16 : n < 20000 ? 64 : 128;
-	/* Number of training samples over all epochs. A pretrained network needs fewer. */
+	/* Number of training samples that all epochs together use. A pretrained network needs fewer. */
 	double shown = c->pretrained ? 30000 : 120000;
 	c->epochs = (int64_t)fmin(fmax(round(shown / (double)n), 5), c->pretrained ? 20 : 60);
 }
@@ -318,7 +319,7 @@ static enum gt_code write_config(const struct look *l, const struct choice *c, c
 	return gt_init_template("images", values, text, err);
 }
 
-/* Rejects a path that a config cannot contain. */
+/* Rejects a path that cannot be written in a config. */
 static enum gt_code check_path(const char *path, struct gt_err *err)
 {
 	const char *fault = gt_string_fault(path, strlen(path));

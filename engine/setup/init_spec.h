@@ -1,4 +1,4 @@
-/* Inside `gtrain init`: functions for all kinds of data. */
+/* Inside `gtrain init`: functions that the generators of all kinds of configs use. */
 #ifndef GT_SETUP_INIT_SPEC_H
 #define GT_SETUP_INIT_SPEC_H
 
@@ -15,7 +15,7 @@ struct gt_init_names {
 
 enum {
 	GT_INIT_LISTED = 10, /* maximum number of unreadable samples that are reported one by one */
-	GT_INIT_LEAST = 10   /* with fewer images or texts, none can be reserved for evaluation */
+	GT_INIT_LEAST = 10   /* minimum number of images or texts from which some are reserved for evaluation */
 };
 
 void gt_init_warn(const struct gt_init_spec *spec, const char *text);

@@ -27,22 +27,22 @@ struct look {
 	const char *const *target;
 	int ntarget;
 	struct gt_data_table table;
-	struct gt_table_facts facts; /* facts of the training rows of the config */
+	struct gt_table_facts facts; /* facts fitted to the rows that the config uses for training */
 	int64_t rows, ntrain;
 	const struct gt_init_spec *init;
 	enum gt_encoding encoding;
 	struct gt_notation notation;
-	bool ambiguous;           /* the notation of numbers is ambiguous */
+	bool ambiguous;           /* numbers in the table can be read in two notations */
 	int64_t untargeted;       /* number of rows without a target, which are skipped */
 	int64_t odd;              /* number of non-numeric cells in numeric columns, which count as missing */
-	int64_t bad;              /* rows that cannot be read */
+	int64_t bad;              /* number of rows that cannot be read */
 	int64_t classes;          /* number of classes; 0: numeric targets */
 	struct gt_text_sizes sizes; /* sizes of the texts */
-	bool words;               /* the table contains only texts and their classes */
+	bool words;               /* the table has only columns of texts and a column of classes */
 	struct gt_column_spec *given; /* [table.ncolumns]: types in the config that differ from the inferred types; malloc'ed */
 };
 
-/* Values chosen for the config. */
+/* The values that `gtrain init` has chosen for the config. */
 struct choice {
 	int64_t batch, epochs, width[2];
 	double dropout, lr;
@@ -110,7 +110,7 @@ static enum gt_code divide_rows(struct look *l, const int32_t *group, int64_t gr
 	return code;
 }
 
-/* Computes the facts of the table from the training rows of the config. */
+/* Fits the facts of the table to the rows that the config uses for training. */
 static enum gt_code learn_facts(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
 	int64_t groups = 0, *train = malloc((size_t)l->rows * sizeof *train);

@@ -27,7 +27,7 @@ struct look {
 	int64_t bad;         /* number of texts of all splits that cannot be read */
 	int64_t n, classes;  /* number of training texts, and of their classes */
 	int64_t valid, test; /* number of texts of these splits */
-	bool pairs;          /* at least one class has two training texts or more */
+	bool pairs;          /* at least one class has two or more training texts */
 	struct gt_text_sizes sizes;
 };
 

@@ -34,10 +34,11 @@ struct test {
 	gt_observer observe;
 	void *user;
 	int ahead;             /* number of steps that are queued or applied */
-	int64_t epoch, cursor; /* position of the next batch */
+	int64_t epoch, cursor; /* position of the next batch: its epoch, and the number of samples of the epoch before it */
 	int skips;             /* number of consecutive steps that were not applied */
 	double smooth;         /* weight of the old value in the moving average of the loss, 0 ... 1 */
-	double average, least; /* uncorrected moving average; minimum of the corrected average */
+	/* average: moving average of the losses, not corrected for its start; least: minimum of the corrected average so far */
+	double average, least;
 	double start;          /* time (gt_clock) at which the test began */
 };
 

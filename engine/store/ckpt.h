@@ -56,14 +56,14 @@ struct gt_ckpt_tensor {
 	int key;              /* second argument of read */
 };
 
-/* State of train.early_stop or of the schedule plateau: the history of its metric. */
+/* The history of the metric of train.early_stop or of the schedule plateau. */
 struct gt_ckpt_watch {
 	bool set;         /* a value was measured */
 	const char *metric; /* the metric with the value `best`; NULL: unknown, because an earlier version wrote the checkpoint */
 	double best;      /* best value */
 	int64_t bad;      /* number of evaluations since the one with the value `best` */
 	int64_t cooldown; /* plateau: number of evaluations that will still be ignored after a reduction of the learning rate */
-	int64_t drops;    /* plateau: number of reductions of the learning rate */
+	int64_t drops;    /* plateau: number of times that the learning rate was reduced so far */
 };
 
 struct gt_ckpt_meta {
@@ -76,7 +76,7 @@ struct gt_ckpt_meta {
 	int64_t epoch_steps;  /* optimizer steps of an epoch; 0: unknown, because an earlier version wrote the checkpoint */
 	int64_t world;        /* number of ranks of the run */
 	uint64_t seed;
-	bool has_best;        /* whether the fields best, best_step, best_epoch, best_metric and best_mode are set */
+	bool has_best;        /* the fields best, best_step, best_epoch, best_metric and best_mode are set */
 	double best;          /* best value of the metric checkpoint.best.metric so far in the run */
 	int64_t best_step;    /* number of optimizer steps done when the value `best` was measured */
 	int64_t best_epoch;   /* epoch of best_step, from 1; -1: unknown, because an earlier version wrote the checkpoint */
@@ -84,7 +84,7 @@ struct gt_ckpt_meta {
 	const char *best_metric, *best_mode;
 	double peak_acc;      /* highest accuracy of any evaluation of the test split, or of the valid split if there is no test split */
 	int64_t peak_epoch;   /* epoch of the evaluation with the accuracy peak_acc, from 1; 0: no evaluation had an accuracy */
-	double loss_scale;    /* the loss scale of precision fp16; 0: another precision */
+	double loss_scale;    /* the loss scale in precision fp16; 0 in other precisions */
 	int64_t good_steps;   /* number of optimizer steps applied since loss_scale last changed; 0 in other precisions than fp16 */
 	struct gt_ckpt_watch early_stop, plateau;
 	double seconds;       /* seconds of training so far, including the time before resumes */

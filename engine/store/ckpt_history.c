@@ -101,7 +101,7 @@ static enum gt_code move_to_history(const char *dir, struct gt_ckpt_entry *e, in
 		if (!is_off_line(&e[i], serial, parent, beyond))
 			continue;
 		if (!moved++)
-			GT_TRY(gt_dir_make(history, NULL, err)); /* the history's directory must be durable before anything moves into it */
+			GT_TRY(gt_dir_make(history, NULL, err)); /* the new directory must be durable before a checkpoint moves into it */
 		gt_ckpt_name_print(name, e[i].step);
 		GT_TRY(rename_entry(dir, e[i].name, history, name, err));
 	}
@@ -133,7 +133,7 @@ enum gt_code gt_ckpt_history_clear(struct gt_ckpt_dir *d, struct gt_err *err)
 	return code;
 }
 
-/* Lists steps as text, as in "steps 114 and 171". */
+/* Writes steps as text to buf, such as "steps 114 and 171". */
 static void format_steps(const struct gt_ckpt_entry *e, int n, char *buf, size_t size)
 {
 	enum { NAMED = 6 };

@@ -33,8 +33,8 @@ struct gt_ckpt_dir {
 	size_t existed; /* length of the part of the path that existed before gt_ckpt_dir_open */
 	int lock;       /* descriptor of the locked file .lock */
 	int64_t serial; /* serial of the last committed checkpoint, the highest in the directory; 0: no checkpoint */
-	int64_t parent; /* serial of the checkpoint that the next commit continues */
-	int64_t step;   /* step of the checkpoint with the serial `parent`; -1: no such checkpoint */
+	int64_t parent; /* serial of the checkpoint from which the next committed checkpoint continues */
+	int64_t step;   /* step of the checkpoint with the serial `parent`; -1: there is no such checkpoint */
 	bool back;      /* the run has gone back: the next commit moves later checkpoints to history-<serial + 1> */
 };
 

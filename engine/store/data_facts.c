@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JSON_LEVELS 6 /* data.json has objects in a list in an object (table_facts.h) */
+#define JSON_LEVELS 6 /* maximum nesting of data.json, which has objects in a list in an object (table_facts.h) */
 
 enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena *a, const char **text, struct gt_err *err)
 {
@@ -94,7 +94,7 @@ static enum gt_code parse_data_json(const struct gt_ckpt *c, struct data_json *d
 	return GT_OK;
 }
 
-/* Copies the classes and weights to the arena a. */
+/* Copies the names of the classes and the class weights from parsed data.json to *out, in the arena a. */
 static enum gt_code get_facts(const struct gt_ckpt *c, const struct gt_json_value *v, struct gt_arena *a, struct gt_data_facts *out,
                               struct gt_err *err)
 {

@@ -10,7 +10,7 @@ enum {
 	NAME_MAX_BYTES = 400   /* maximum bytes of the name of an archive member */
 };
 
-/* The file of torch.save that is being read. */
+/* The state of reading a file of torch.save. */
 struct source {
 	const char *path;
 	const unsigned char *file;

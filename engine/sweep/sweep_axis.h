@@ -14,8 +14,8 @@
 struct gt_sweep_axis {
 	const char *key, *text; /* "data.batch", "32,64" */
 	const char **value;     /* [nvalues] the values of a list */
-	int nvalues;            /* 0: the axis is a range */
-	double low, high;       /* the ends of a range */
+	int nvalues;            /* number of values in the list; 0: the axis is a range */
+	double low, high;       /* smallest and largest value of a range */
 	bool whole, log_scale;
 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define DEFAULT_METRIC "valid/loss"
-#define SEED_MASK (((int64_t)1 << 53) - 1) /* the largest integer that JSON represents exactly */
+#define SEED_MASK (((int64_t)1 << 53) - 1) /* the largest integer such that JSON represents it and all smaller ones exactly */
 #define ATTEMPTS 1000 /* maximum number of random draws for one trial; its values must differ from the values of all earlier trials */
 
 /* ---- values -------------------------------------------------------------------------------------------------------------- */

@@ -267,7 +267,7 @@ static enum gt_code collect_trials(struct sweep *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* If a signal has arrived, sends it once to all running trials. */
+/* Sends the first signal that this process has received to all running trials, once. */
 static void check_signal(struct sweep *s)
 {
 	int sig = gt_signals_pending();

@@ -13,7 +13,7 @@ struct gt_trial_run {
 	int code;                   /* exit code if the trial failed in rung `done`; 0: it has not failed */
 	const char *error;          /* error message of the failure, in the arena of the sweep */
 	bool started;               /* the trial has begun rung `done` and not ended it */
-	bool running;               /* a process runs the trial now */
+	bool running;               /* a process runs the trial at the moment */
 	bool postponed;             /* a signal to its process has ended the trial, and the next call of the sweep continues it */
 };
 

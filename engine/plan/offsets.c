@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bounds of the time. No further order is tried after MAX_COMPARISONS comparisons of two blocks (about 10 ms), or if the memory is at most
- * 1 / CLOSE_ENOUGH above the lower bound. */
+/* Limits of the search. No further order is tried after MAX_COMPARISONS comparisons of two blocks (about 10 ms), or if the memory is at
+ * most 1 / CLOSE_ENOUGH above its lower bound. */
 #define MAX_COMPARISONS 5000000
 #define CLOSE_ENOUGH 256
 #define REPAIRS 20 /* maximum number of repairs of an order; a repair moves the blocks with the highest ends to its front */

@@ -43,7 +43,7 @@ static bool is_deferrable(const struct gt_graph *g, const struct gt_node *n, con
 	return n->backward && n->op->code != GT_OP_COMM;
 }
 
-/* Finds gt_partition.live and .phase of each node, from the last node to the first. */
+/* Sets gt_partition.live and gt_partition.phase of each node, from the last node to the first. */
 static enum gt_code find_phases(struct gt_partition *c, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;

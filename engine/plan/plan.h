@@ -66,14 +66,18 @@ struct gt_bucket {
 
 /* The tensors of which each rank stores only its own shards. All other tensors are stored whole. */
 enum gt_sharding {
-	GT_SHARD_NONE,         /* nothing */
-	GT_SHARD_STATE,        /* each rank stores only its shard of the optimizer state (ZeRO stage 1) */
-	GT_SHARD_STATE_GRADS,  /* the optimizer state and the gradients (stage 2). The backward pass writes the whole gradients of a bucket into
-	                          memory after the shards; the next bucket reuses it */
-	GT_SHARD_STATE_PARAMS, /* the optimizer state and the parameters. Whole buckets of parameters are gathered into memory after the shards
-	                          while they are in use (gt_gather_span). This is stage 3 with reproducible = "world", whose summation tree
-	                          needs whole gradients */
-	GT_SHARD_ALL           /* each rank stores only its shard of the optimizer state, the gradients and the parameters (ZeRO stage 3) */
+	GT_SHARD_NONE, /* nothing is sharded */
+	/* each rank stores only its shard of the optimizer state (ZeRO stage 1) */
+	GT_SHARD_STATE,
+	/* each rank stores only its shard of the optimizer state and the gradients (ZeRO stage 2). The backward pass writes the whole gradients
+	 * of a bucket into memory after the shards; the next bucket reuses this memory */
+	GT_SHARD_STATE_GRADS,
+	/* each rank stores only its shard of the optimizer state and the parameters. Whole buckets of parameters are gathered into memory after
+	 * the shards while they are in use (gt_gather_span). This is ZeRO stage 3 with reproducible = "world", whose summation tree needs whole
+	 * gradients */
+	GT_SHARD_STATE_PARAMS,
+	/* each rank stores only its shard of the optimizer state, the gradients and the parameters (ZeRO stage 3) */
+	GT_SHARD_ALL
 };
 
 /* The method by which the ranks with the same parameters (a data group) sum their gradients and update the parameters. gt_replicas_shard

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-/* Returns n, or 1 if n is 0. For fields such as numbers of copies or shards, where 0 means 1. */
+/* Returns n, or 1 if n is 0: for fields, such as numbers of copies or shards, in which 0 means 1. */
 static inline int gt_at_least_one(int n)
 {
 	return n ? n : 1;

@@ -147,7 +147,7 @@ enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job
 			GT_TRY(set_shard_unit(s, i, own, &add, &job->unit[i], err));
 			continue;
 		}
-		/* all ranks that make factored updates have parts of this size; the loader fills up smaller parts */
+		/* if ranks share the factors of weight gradients, all parts have this size; the loader fills up smaller parts */
 		if (gt_space_factored(s->space))
 			own = gt_part_size(all, s->batch.slice.parts, 0, NULL);
 		struct gt_plan_key want = {.n = own,

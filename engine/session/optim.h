@@ -88,7 +88,7 @@ int64_t gt_optim_steps(const struct gt_optim *o, double epochs);
 /* Returns the key that freezes entry `group` of train.groups (-1: no entry) in a phase, given as in gt_plan_key.phase. */
 enum gt_freeze gt_optim_frozen(const struct gt_optim *o, int group, int phase);
 /* Returns whether a phase, given as in gt_plan_key.phase, begins before the end of the run according to the config. A run that resumes with
- * larger batches may still reach such a phase, because its step count is higher than these epochs now have. */
+ * larger batches may also reach later phases, because it may have made more steps than its epochs now have. */
 bool gt_optim_reaches(const struct gt_optim *o, int phase);
 /* Returns whether any parameter of graph g is trained in a phase. */
 bool gt_optim_trains(const struct gt_optim *o, const struct gt_graph *g, int phase);

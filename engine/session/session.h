@@ -119,7 +119,8 @@ struct gt_session_data {
 	struct gt_session_files own;    /* empty if the data belongs to the caller */
 	/* the datasets of `files`, not owned; the split "valid" has no dataset if it is a part of the training data */
 	struct gt_dataset set[GT_SPLITS];
-	struct gt_resident resident[GT_SPLITS]; /* device addresses of the data of set[i]; NULL in a dry session, or if set[i] has a source */
+	/* device addresses of the data of set[i]; NULL in a dry session, or if the samples of set[i] are read from files */
+	struct gt_resident resident[GT_SPLITS];
 	struct gt_view view[GT_SPLITS]; /* the samples of each split; n is 0 if it is not used, -1 if a dry session did not find the data */
 	struct gt_model_input *input;   /* [conf->model.ninputs]: the model's inputs, with the shapes of the data */
 	int input_column[GT_MAX_INPUTS]; /* index of the data column (gt_columns_of) of each input; 0: the images */
@@ -190,7 +191,8 @@ struct gt_session_programs {
 	int64_t length;               /* while programs are made: length of the sequences (gt_plan_key.length) for their plans */
 	int building;                 /* while programs are made: phase of the run (gt_plan_key.phase) for their plans */
 	struct gt_loader *loader;     /* loader of the training split; NULL without gt_session_spec.train and in a dry session */
-	/* with factored updates: location of the loader's batches in the arena GT_A_SHARED_ACT, which all ranks read */
+	/* if ranks share the factors of weight gradients (gt_space_factored): location of the loader's batches in the arena GT_A_SHARED_ACT,
+	 * which all ranks read */
 	struct gt_range rows;
 	struct gt_eval_prog eval[GT_SPLITS]; /* programs of the evaluations of each split; all zero for a split that is not evaluated */
 	size_t fetched_bytes;         /* bytes of the buffers for fetched batches of all loaders; 0: the data is in memory */

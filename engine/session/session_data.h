@@ -43,7 +43,8 @@ enum gt_code gt_session_fetch_spec(const struct gt_session *s, enum gt_split spl
                                    struct gt_err *err);
 enum gt_code gt_session_fetch_open(const struct gt_session *s, enum gt_split split, bool train, struct gt_loader_spec *spec,
                                    struct gt_err *err);
-/* Returns whether a loader of the session fetches samples. */
+/* Returns whether a loader of the session fetches samples: threads read and transform them, because they are not in memory in final
+ * form. */
 bool gt_session_fetches(const struct gt_session *s);
 /* How the transforms of training samples are divided between the threads that read them and the gather kernel. */
 struct gt_session_division {

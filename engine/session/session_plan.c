@@ -238,7 +238,8 @@ enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_e
 	const struct gt_update_spec *apply;
 	struct gt_loss_spec loss = gt_session_loss(s, true);
 	*out = false;
-	/* The moving average excludes factored updates: one rank updates it while other ranks may still update their parameters. */
+	/* The moving average does not allow factored updates (gt_space_factored): one rank updates it while others may still update
+	 * parameters. */
 	if (s->optim.ema || s->at.ndata == 1 || gt_session_is_pipeline(s) || s->batch.units > 1 || !gt_loss_ignores(&loss) ||
 	    s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
 		return GT_OK;

@@ -113,7 +113,8 @@ enum gt_code gt_session_loader_open(const struct gt_session *s, enum gt_split sp
 	return code;
 }
 
-/* With factored updates, reserves memory for the loader's batches in the arena of activations that all ranks read. */
+/* If ranks share the factors of weight gradients (gt_space_factored), reserves memory for the loader's batches in the arena of activations
+ * that all ranks read. */
 static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_loader_spec spec;

@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* a test with fewer steps causes a warning: the rates that 60 steps suggest differed by a factor of 10 from those of 100 steps */
+/* a test with fewer steps causes a warning: 60 steps suggested rates that differed by a factor of 10 from those of 100 steps */
 #define ENOUGH 100
 #define RISE 4      /* the test ends when the average is this multiple of its minimum */
 

@@ -172,7 +172,7 @@ static enum gt_code layer_and_loss(struct gt_fusion *f, int i, struct gt_err *er
 	if (!yes)
 		return GT_OK;
 	gt_fusion_put(g, i, &n);
-	/* aliases of y may now stand before the node that makes y; this is allowed, because aliases have no memory of their own */
+	/* aliases of y may now precede the node that makes y; this is allowed, because aliases have no memory of their own */
 	gt_fusion_drop(g, p);
 	return GT_OK;
 }

@@ -31,7 +31,7 @@ struct evaluation {
 static enum gt_code diagnose_batch(struct gt_session *s, struct evaluation *v, const struct gt_prog *p, const struct gt_step_args *numbers,
                                    struct gt_err *err)
 {
-	int64_t first = 0; /* world - (first rank that has found such an output); 0: no rank has found one */
+	int64_t first = 0; /* world - (lowest rank with an output that is not finite); 0: there is no such rank */
 	GT_TRY(gt_exec_diagnose_eval(&s->exec, p, v->e->loader, numbers, v->why, sizeof v->why, err));
 	if (s->at.world == 1)
 		return GT_OK;

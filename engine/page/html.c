@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Returns whether a character of n bytes is not shown: control characters, and marks that change the direction of text. */
+/* Returns whether the UTF-8 character of n bytes at s is a control character or a mark that changes the direction of text. */
 static int is_hidden(const unsigned char *s, int n)
 {
 	if (n == 1)
@@ -15,7 +15,7 @@ static int is_hidden(const unsigned char *s, int n)
 	                                  (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
 }
 
-/* Writes a character. Returns its length in bytes. */
+/* Writes the first character of s, escaped for HTML. Returns the number of its bytes in s. */
 static int put_character(FILE *f, const char *s)
 {
 	const unsigned char *u = (const unsigned char *)s;

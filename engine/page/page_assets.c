@@ -1,4 +1,4 @@
-/* The style sheet and the script of the page, which the Makefile turns into strings. */
+/* The style sheet and the script of the page. The Makefile generates the included files from page.css and page.js. */
 #include "page/page.h"
 
 const char gt_page_css[] =

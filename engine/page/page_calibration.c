@@ -1,4 +1,4 @@
-/* The calibration diagram: the share of correct predictions in each bin of the probability. */
+/* Writes the calibration diagram: for each bin of the predicted probability, the share of predictions that are correct. */
 #include "gtrain_chart.h"
 #include "page/html.h"
 #include "page/page.h"

@@ -1,4 +1,4 @@
-/* The scores of the classes and the confusion matrix, or the errors of numeric targets. */
+/* Writes the section of the page with the scores of the classes and the confusion matrix or, for numeric targets, with the errors. */
 #include "page/html.h"
 #include "page/page.h"
 #include <inttypes.h>
@@ -62,7 +62,7 @@ static void put_scores(const struct gt_class_report *r, FILE *f)
 }
 
 /* ---- confusion --------------------------------------------------------------------------------------------------------------------- */
-/* Writes a cell. Its share of the row selects one of six shades. Cells of the diagonal have a frame. */
+/* Writes a cell of the confusion matrix. The cell's share of its row selects one of six shades. Cells of the diagonal have a frame. */
 static void put_matrix_cell(FILE *f, int64_t n, int64_t row, bool diagonal)
 {
 	int shade = row ? (int)ceil(5 * (double)n / (double)row) : 0;

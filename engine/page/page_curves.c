@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#define WIDTH 470     /* width of a picture in pixels: the letters are readable on a phone */
+#define WIDTH 470     /* width of a chart in pixels; with it, a phone shows letters in a readable size */
 #define MOST_ROWS 200 /* maximum rows of the table of a score */
 
 static bool has_color(const struct gt_chart_panel *p, int color)
@@ -34,7 +34,8 @@ static enum gt_code dash_lines(struct gt_chart *c, struct gt_arena *a, struct gt
 	return GT_OK;
 }
 
-/* Returns the value of a line at x; NAN: no value. *from: index at which the search begins; is updated for the next call. */
+/* Returns the value of a line at x; NAN: no value. *from: index of the point at which the search begins; the function updates it for the
+ * next, larger x. */
 static double value_at(const struct gt_chart_line *l, double x, int *from)
 {
 	while (*from < l->n && l->x[*from] < x)
@@ -102,7 +103,7 @@ enum gt_code gt_page_curves(const struct gt_page_facts *p, FILE *f, struct gt_er
 	gt_html_section(f, "curves", "Curves");
 	fputs("<p class=\"hint\">Pale lines show single training steps. Point at a curve to see values, or focus the curve and use the arrow "
 	      "keys.</p>\n<div class=\"charts curves\">\n", f);
-	bool few = p->eval && p->eval->classes && p->eval->classes <= 5; /* top-5 accuracy is then always 1 */
+	bool few = p->eval && p->eval->classes && p->eval->classes <= 5; /* top-5 accuracy is always 1 if there are at most 5 classes */
 	for (int i = 0; i < c->npanels; i++)
 		if (!few || strcmp(c->panel[i].score, "top5") != 0)
 			GT_TRY(put_panel(p, c, i, f, err));

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #define BENCH_STEPS 3
-#define BENCH_SECONDS 12 /* steps are measured only if this takes at most so many seconds at the speed of the run */
+#define BENCH_SECONDS 12 /* maximum duration of the measurement of steps, estimated from the speed of the run; a longer one is skipped */
 #define CONFIG_BYTES (4 << 20)
 #define MOST_NOTES 20
 
-/* Adds a sentence to the notes of the page, and passes it to `warn`. */
+/* Adds a sentence to the notes of the page, and also calls spec->warn with this sentence. */
 static enum gt_code add_note(struct gt_page_facts *p, const char *text, struct gt_err *err)
 {
 	struct gt_page *out = p->page;
@@ -38,7 +38,7 @@ static void note_event(void *user, const struct gt_event *ev)
 		add_note(user, ev->text, &err);
 }
 
-/* Evaluates the best checkpoint. If this fails, the page gets a note; it is an error only if the caller has set the split. */
+/* Evaluates the best checkpoint. If this fails, the page gets a note; if the user has chosen the split, it is an error. */
 static enum gt_code evaluate_run(struct gt_page_facts *p, struct gt_err *err)
 {
 	const struct gt_page_spec *s = p->spec;
@@ -51,7 +51,7 @@ static enum gt_code evaluate_run(struct gt_page_facts *p, struct gt_err *err)
 	return note_missing(p, "the page has no scores, no calibration and no mistakes", &why, err);
 }
 
-/* Plans the run to get the facts about its layers. */
+/* Calls gt_check, which plans the run, to get the facts about its layers. */
 static enum gt_code check_layers(struct gt_page_facts *p, struct gt_conf *c, struct gt_err *err)
 {
 	struct gt_json j = {0};
@@ -69,7 +69,7 @@ static enum gt_code check_layers(struct gt_page_facts *p, struct gt_conf *c, str
 	return code;
 }
 
-/* Measures steps if this is quick and the data is found. */
+/* Measures training steps if the data was found and if the measurement takes at most BENCH_SECONDS. */
 static void measure_steps(struct gt_page_facts *p, struct gt_conf *c)
 {
 	struct gt_run_opts o = {.device = p->spec->device, .nproc = 1};
@@ -78,7 +78,7 @@ static void measure_steps(struct gt_page_facts *p, struct gt_conf *c)
 	if (!p->eval)
 		p->unmeasured = "The times of layers were not measured, because the data was not found.";
 	else if (!strcmp(p->run.state, "running"))
-		p->unmeasured = "The times of layers were not measured, because the run still trains.";
+		p->unmeasured = "The times of layers were not measured, because the run is still training.";
 	else if (step * BENCH_STEPS * 4 > BENCH_SECONDS)
 		p->unmeasured = "The times of layers were not measured, because steps of this run are long; gtrain bench measures them.";
 	else if (gt_bench(c, &o, BENCH_STEPS, &p->bench, &why))

@@ -26,7 +26,7 @@ static void put_lines(struct gt_json *j, const struct gt_chart_panel *p)
 	gt_json_end(j);
 }
 
-/* Writes JSON in a script element. A "<" is escaped, so that no string can end the element. */
+/* Writes JSON into a script element. Each "<" is escaped, so that no string can end the element. */
 static void put_script_json(FILE *f, const char *text)
 {
 	for (; *text; text++)

@@ -1,4 +1,4 @@
-/* The table of the layers, with the time of each layer in a training step if it was measured. */
+/* Writes the table of the layers. If training steps were measured, it has the time of each layer in a step. */
 #include "page/html.h"
 #include "page/page.h"
 #include <math.h>
@@ -11,11 +11,12 @@ static bool is_part_of(const char *kernel, const char *layer)
 	return n && !strncmp(kernel, layer, n) && (!kernel[n] || kernel[n] == '.');
 }
 
-/* The times of the layers. */
+/* The measured times of the layers in one training step. */
 struct layer_times {
 	double *ms;   /* [n] time of each layer in a step; NAN: it is computed together with another layer, or it computes nothing */
 	int n;
-	double whole; /* 100 % of the shares: a step, or the sum of its kernels if that is longer, because both are measured separately */
+	/* milliseconds that count as 100 %: the measured step, or the sum of its kernels if that is longer; both are measured separately */
+	double whole;
 };
 
 /* Adds up the times of the kernels of each layer. */
@@ -85,7 +86,7 @@ static void put_layer(const struct gt_page_facts *p, const struct gt_json_value 
 	fputs("</tr>\n", f);
 }
 
-/* The time of a step that belongs to no layer, so that the shares sum up to 100 %. */
+/* Writes a row for the time of the step that belongs to no layer, so that the shares of all rows sum up to 100 %. */
 static void put_rest(const struct layer_times *t, FILE *f)
 {
 	double rest = t->ms ? t->whole : 0;

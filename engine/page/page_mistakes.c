@@ -1,4 +1,4 @@
-/* The worst predictions, each with its image, text or row. */
+/* Writes the section of the page with the worst predictions, each with its image, text or table row. */
 #include "image/thumbnail.h"
 #include "page/html.h"
 #include "page/page.h"
@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORT_ROW 9 /* maximum columns of a row that is shown without a click */
+#define SHORT_ROW 9 /* maximum number of columns of a table row that is shown without a click */
 #define SIDE 160 /* maximum pixels of a side of an image */
 
 /* ---- images ------------------------------------------------------------------------------------------------------------------------ */
-/* Writes an image and subtracts its size from *most, the bytes that are left; if the image is larger, writes a hint. */
+/* Writes an image and subtracts its size from *most, the number of bytes left for images; writes a hint instead if the image is larger. */
 static enum gt_code put_image(const struct gt_page_facts *p, const struct gt_mistake *x, size_t *most, FILE *f, struct gt_err *err)
 {
 	struct gt_thumbnail t;

@@ -1,4 +1,4 @@
-/* The origin of the results: the config, the checkpoints, and the versions and machine. */
+/* Writes the section of the page about the origin of the results: the config, the checkpoints, the versions and the machine. */
 #include "gtrain.h"
 #include "page/html.h"
 #include "page/page.h"
@@ -48,7 +48,8 @@ static void put_row(FILE *f, const char *name, const char *value)
 	fputs("</tr>\n", f);
 }
 
-/* Writes the time in UTC at which the log of the run last changed, so that the same run always gives the same page. */
+/* Writes the last modification time of the run's log, in UTC. It does not depend on the current time, so the same run always gives the same
+ * page. */
 static void put_time(const struct gt_page_facts *p, FILE *f)
 {
 	char text[64];

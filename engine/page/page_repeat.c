@@ -1,5 +1,5 @@
-/* The commands that repeat the run: its first start, and each resume that has changed settings. A resume without changed settings continues
- * exactly, so that the repeated run does not need it. */
+/* The commands that repeat the run: its first start, and each resume that has changed settings. A resume without changed settings gives the
+ * same result as a run without interruption, so no command is needed for it. */
 #include "base/fileio.h"
 #include "base/shell_word.h"
 #include "page/html.h"
@@ -8,9 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define KEPT 1000000 /* checkpoint.keep of a session whose checkpoint in the middle is needed */
+/* value of checkpoint.keep if a later command resumes from a checkpoint that is not the last one: all checkpoints are kept */
+#define KEPT 1000000
 
-/* Writes a word of a command, quoted for a shell, after a space. */
+/* Writes a space and a word of a command, quoted for a shell. */
 static void put_word(FILE *f, const char *text)
 {
 	char word[8200];
@@ -25,7 +26,7 @@ static void put_path(FILE *f, const char *dir, const char *tail)
 	put_word(f, path);
 }
 
-/* Writes the options of a start that no config contains. */
+/* Writes those options of a start that the config does not contain. */
 static void put_options(FILE *f, const struct gt_run_start *s)
 {
 	if (s->init && *s->init) {
@@ -40,8 +41,9 @@ static void put_options(FILE *f, const struct gt_run_start *s)
 	}
 }
 
-/* Writes the path of the config with which the run began to buf (GT_PATH_SIZE bytes). Returns false if there is no such file: no resume
- * has changed the config, or an earlier version has not kept it. The files of a run that went back are in the directory of the run. */
+/* Writes the path of the config with which the run began (first.cfg) to buf (GT_PATH_SIZE bytes). Returns false if there is no such file:
+ * no resume has changed the config, or an earlier version of gtrain did not save it. For a folder history-N of a run, the file is in the
+ * directory of the run. */
 static bool find_first(const struct gt_run_record *r, char *buf)
 {
 	char parent[GT_PATH_SIZE];
@@ -53,7 +55,7 @@ static bool find_first(const struct gt_run_record *r, char *buf)
 	       gt_path_join(buf, parent, "first.cfg", NULL) == GT_OK && !stat(buf, &st);
 }
 
-/* Returns the next start that must be repeated after start i; nstarts: none. */
+/* Returns the index of the next start after start i that needs a command; nstarts: there is none. */
 static int next_start(const struct gt_run_record *r, int i)
 {
 	const struct gt_run_start *last = &r->start[i];
@@ -66,23 +68,24 @@ static int next_start(const struct gt_run_record *r, int i)
 	return r->nstarts;
 }
 
-/* Returns whether the config of start i was trained to its end before start k: then start k continues from the last checkpoint. */
+/* Returns whether the config of start i was trained to its end before start k. If so, start k continues from the last checkpoint. */
 static bool reaches_end(const struct gt_run_record *r, int i, int k)
 {
 	bool ended = r->start[i].steps && r->start[k].step >= r->start[i].steps;
-	for (; i < k; i++) /* the starts between them have continued with the same config */
+	for (; i < k; i++) /* the starts between i and k have continued with the config of start i */
 		ended |= r->start[i].ended;
 	return ended;
 }
 
-/* Sets a key to its value in the config of the last session. */
+/* Writes an option -s that sets a key to its value in the config of the last session. */
 static void put_setting(const struct gt_run_record *r, const char *key, FILE *f)
 {
 	const char *value = gt_run_setting_find(r, key);
 	fprintf(f, " -s %s=%s", key, value ? value : "");
 }
 
-/* Writes a command of start i. *middle becomes true if a later command needs a checkpoint in the middle of this session. */
+/* Writes the command for start i. before: the start of the previous command; -1: none. *middle becomes true if a later command resumes from
+ * a checkpoint before the end of this session. */
 static void put_start(const struct gt_run_record *r, int i, int before, bool *middle, FILE *f)
 {
 	const struct gt_run_start *s = &r->start[i];
@@ -114,7 +117,7 @@ static void put_start(const struct gt_run_record *r, int i, int before, bool *mi
 	fputc('\n', f);
 }
 
-/* Writes the commands of the run, and whatever they cannot express. */
+/* Writes the commands that repeat the run, and notes about what the commands cannot express. */
 static void put_starts(const struct gt_run_record *r, FILE *f)
 {
 	static const struct gt_run_start unknown = {.init = "", .device = ""};

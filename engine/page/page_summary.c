@@ -1,4 +1,4 @@
-/* The head of the page: a description of the run, and its results. */
+/* Writes the head of the page: the description of the run, and its results. */
 #include "page/html.h"
 #include "page/page.h"
 #include <inttypes.h>
@@ -48,7 +48,7 @@ static void put_scores(const struct gt_page_facts *p, FILE *f)
 		put_fact(f, "Calibration error", gt_page_value(value, e->calibration.ece), "ECE, 0 is best");
 }
 
-/* Without an evaluation: writes the last scores that the run has logged. */
+/* Writes the last scores in the log of the run; used if there is no evaluation. */
 static void put_last_scores(const struct gt_page_facts *p, FILE *f)
 {
 	char value[GT_HTML_NUMBER];

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FRAME_BYTES 4096 /* upper limit of the frame's size without style sheet and script */
+#define FRAME_BYTES 4096 /* maximum size of the page's frame, without the style sheet and the script */
 
-/* A part of the page in memory. */
+/* One part of the page, as HTML text in memory. */
 struct piece {
 	char *text;
 	size_t n;
@@ -71,7 +71,7 @@ static void put_head(const struct gt_page_facts *p, FILE *f)
 	        gt_page_css);
 }
 
-/* Writes links to the parts of the page that have a heading. */
+/* Writes a link to each section of the page that has a heading. */
 static void put_links(const struct piece *piece, int n, FILE *f)
 {
 	static const char mark[] = "<section id=\"", head[] = "-title\">";
@@ -105,7 +105,8 @@ static enum gt_code make_mistakes(const struct gt_page_facts *p, size_t most, st
 	return code ? code : closed;
 }
 
-/* Makes the parts. The images of the mistakes may use the bytes that the other parts leave, except a quarter for their texts. */
+/* Makes the parts. The images of the worst predictions may use the bytes that the other parts leave, except a quarter, which is for the
+ * texts of the predictions. */
 static enum gt_code make_pieces(const struct gt_page_facts *p, struct piece piece[3], struct gt_err *err)
 {
 	GT_TRY(make_piece(p, write_before, &piece[0], err));
@@ -156,7 +157,7 @@ static enum gt_code fill_result(struct gt_page_facts *p, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Keeps an earlier page at the default place if the new page would have no scores. */
+/* Fails if the new page would have no scores and would replace an earlier page at the default path. */
 static enum gt_code keep_better_page(const struct gt_page_facts *p, struct gt_err *err)
 {
 	struct stat st;
@@ -166,7 +167,7 @@ static enum gt_code keep_better_page(const struct gt_page_facts *p, struct gt_er
 	               "another file", p->page->path);
 }
 
-/* Fails if the file cannot be written, before the evaluation, which can take long. */
+/* Fails if the output file cannot be written. The check is made before the evaluation, because an evaluation can take long. */
 static enum gt_code check_output(const char *path, struct gt_err *err)
 {
 	char parent[GT_PATH_SIZE];

@@ -1,5 +1,6 @@
-/* Backend fusion: replaces neighbouring nodes by one node where the backend supports it. Every backend supports fusion (fuse.h), whose
- * results are the same bits. Backend fusion may change the rounding, because the order of sums may change. */
+/* Backend fusion: replaces neighbouring nodes by one node that computes the same, if the backend has a kernel for it. The fusions of fuse.h
+ * are supported by every backend and give bit-identical results. A backend fusion may round differently, because it may change the order of
+ * sums. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 #include <string.h>
@@ -65,7 +66,7 @@ void gt_fusion_put(struct gt_graph *g, int i, const struct gt_node *n)
 }
 
 /* ---- patterns: each function tries to rewrite node i; the table below names the opcode of node i. norm_fusion.c has more patterns -- */
-/* Merges linear.dw and linear.dx of one layer into linear.back, which reads dy once. */
+/* Merges linear.dw and linear.dx of one layer (the gradients of its weights and of its input) into linear.back, which reads dy once. */
 static enum gt_code both_gradients(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
@@ -77,7 +78,7 @@ static enum gt_code both_gradients(struct gt_fusion *f, int i, struct gt_err *er
 	if (dw < 0 || g->nodes[dw].layer != dx->layer || g->nodes[dw].deferred != dx->deferred ||
 	    gt_node_operand(&g->nodes[dw], "dw") < 0)
 		return GT_OK;
-	/* several adjacent nodes make the gradient of a tied parameter */
+	/* the gradient of a tied parameter is the sum of several such nodes, which are adjacent in the list */
 	if (g->params[g->values[gt_node_operand(&g->nodes[dw], "dw")].param].tied)
 		return GT_OK;
 	struct gt_node n = *dx;
@@ -110,7 +111,8 @@ static enum gt_code mask_of_bits(struct gt_fusion *f, int i, struct gt_err *err)
 	int p = y < 0 ? -1 : g->values[y].producer;
 	if (p < 0 || g->nodes[p].op->code != GT_OP_LINEAR || ((const struct gt_attr_linear *)g->nodes[p].attr)->act != GT_ACT_RELU)
 		return GT_OK;
-	struct gt_node linear = g->nodes[p], dx = g->nodes[i]; /* changed copies of the two nodes, which the backend may refuse */
+	/* copies that the pattern changes; if the backend refuses them, the graph keeps the original nodes */
+	struct gt_node linear = g->nodes[p], dx = g->nodes[i];
 	const struct gt_tdesc *d = gt_graph_desc(g, y);
 	if (linear.nout > 1) {
 		mask = gt_node_operand(&linear, "mask");
@@ -170,7 +172,8 @@ static enum gt_code layer_and_loss(struct gt_fusion *f, int i, struct gt_err *er
 	if (!yes)
 		return GT_OK;
 	gt_fusion_put(g, i, &n);
-	gt_fusion_drop(g, p); /* aliases of y may now come before y in the list, which is allowed because they have no memory of their own */
+	/* aliases of y may now precede the node that makes y; this is allowed, because aliases have no memory of their own */
+	gt_fusion_drop(g, p);
 	return GT_OK;
 }
 
@@ -178,7 +181,7 @@ static const struct {
 	enum gt_opcode code;
 	enum gt_code (*apply)(struct gt_fusion *f, int node, struct gt_err *err);
 } patterns[] = {
-	{GT_OP_LINEAR_DX, both_gradients}, /* comes first, because mask_of_bits adds an operand to the node */
+	{GT_OP_LINEAR_DX, both_gradients}, /* precedes mask_of_bits, which adds an operand to linear.dx */
 	{GT_OP_LINEAR_DX, mask_of_bits},
 	{GT_OP_CROSS_ENTROPY, layer_and_loss},
 	{GT_OP_NLL, layer_and_loss},
@@ -187,10 +190,10 @@ static const struct {
 	{GT_OP_MAXPOOL2D, gt_fuse_pool_without_indices},
 	{GT_OP_ADAPTIVE_MAXPOOL2D, gt_fuse_pool_without_indices},
 	{GT_OP_GELU, gt_fuse_gelu_of_norm},
-	{GT_OP_ADD, gt_fuse_sum_of_gradients}, /* comes after the gelu, because it adds operands to batchnorm.dx */
+	{GT_OP_ADD, gt_fuse_sum_of_gradients}, /* follows gt_fuse_gelu_of_norm, because it adds operands to batchnorm.dx */
 	{GT_OP_BATCHNORM_DX, gt_fuse_output_again},
 	{GT_OP_ADD, gt_fuse_sum_of_conv},
-	{GT_OP_RELU, gt_fuse_act_of_conv}, /* activations come after the sum */
+	{GT_OP_RELU, gt_fuse_act_of_conv}, /* activations are fused after the sum, because they apply to its result */
 	{GT_OP_RELU6, gt_fuse_act_of_conv},
 	{GT_OP_GELU, gt_fuse_act_of_conv},
 	{GT_OP_SILU, gt_fuse_act_of_conv},

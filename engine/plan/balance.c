@@ -38,7 +38,7 @@ struct edge {
 
 struct table {
 	int layers;
-	double *sum;   /* [j]: cost of the layers 0 … j - 1 */
+	double *sum;   /* [j]: cost of layers 0 … j - 1 together */
 	double *bytes; /* [i * (layers + 1) + j]: bytes of activations that layers i … j - 1 receive from layers before i */
 };
 
@@ -88,7 +88,7 @@ static enum gt_code fill_tables(const struct gt_graph *g, const double *cost, st
 	for (int e = 0; e < nedges; e++)
 		by_layer[first[edge[e].to + 1]++] = edge[e];
 	for (int i = 0; i < n; i++)
-		for (int j = i; j < n; j++) { /* extend the stage that begins at layer i by layer j */
+		for (int j = i; j < n; j++) { /* extends the stage that begins at layer i by layer j */
 			double *to = &t->bytes[i * (n + 1) + j + 1];
 			*to = to[-1];
 			for (int e = first[j]; e < first[j + 1]; e++)
@@ -122,7 +122,7 @@ static enum gt_code find_division(const struct gt_graph *g, const struct table *
 						cut[s * w + j] = i;
 					}
 				}
-		limit = best[stages * w + n] * (1 + 1e-9); /* sums over the same layers may differ in their last bits */
+		limit = best[stages * w + n] * (1 + 1e-9); /* 1e-9, because sums of the same costs in another order may differ in their last bits */
 	}
 	for (int s = stages, j = n; s > 0; s--) {
 		int i = cut[s * w + j];

@@ -1,8 +1,8 @@
 /* Computes the device addresses of a plan's values and binds them to its calls, after memory is allocated. */
 #include "plan/plan_parts.h"
 
-/* An arena has n equal copies, one after the other, and `at` is an address in the first copy. Returns the corresponding address in copy
- * i. */
+/* Returns the address in copy i of an arena that corresponds to `at`, an address in its first copy. An arena has n equal copies, one after
+ * the other. */
 static void *arena_copy(void *at, size_t bytes, int n, int i)
 {
 	return at ? (char *)at + bytes / (size_t)gt_at_least_one(n) * (size_t)i : NULL;
@@ -15,7 +15,7 @@ static char *act_slot(const struct gt_plan *p)
 	return base ? base + p->space->memory.act_slot_bytes[p->graph->train] * (size_t)p->act_slot : NULL;
 }
 
-/* With sharded parameters: returns the gather slot that contains param's bucket while call i runs. */
+/* If parameters are sharded: returns the gather slot that contains the bucket of `param` while call i runs. */
 static int gather_slot(const struct gt_plan *p, int i, int param)
 {
 	int b = gt_space_bucket_of(p->space, p->space->layout.param[param].offset);
@@ -54,7 +54,7 @@ void *gt_plan_value(const struct gt_plan *p, gt_vid v)
 	case GT_V_BUFFER:
 		return arena_copy(gt_space_param(s, val->param, GT_A_BUFFER, 0), s->memory.bytes[GT_A_BUFFER], s->memory.copies, p->copy);
 	case GT_V_METRICS:
-		return gt_space_scalars(s, 0); /* the metrics are the first member of gt_scalars */
+		return gt_space_scalars(s, 0); /* struct gt_metrics is the first member of struct gt_scalars, so both have the same address */
 	case GT_V_SCALE:
 		return s->memory.base[GT_A_METRICS] ? &gt_space_scaler(s)->scale : NULL;
 	case GT_V_BOUND:
@@ -76,7 +76,7 @@ void gt_plan_bind(struct gt_plan *p)
 		const struct gt_node *n = &p->graph->nodes[c->node];
 		for (int k = 0; k < n->nin; k++)
 			c->in[k] = operand_address(p, i, n->in[k]);
-		if (c->fused_update) { /* operands that lower_node appended to a fused update: the scalars, then the optimizer states */
+		if (c->fused_update) { /* a fused update has operands that lower_node appended: the scalars, then the optimizer states */
 			c->in[n->nin] = gt_space_scalars(p->space, 0);
 			for (int k = n->nin + 1; k < c->nin; k++)
 				c->in[k] = gt_space_param(p->space, p->graph->values[gt_node_operand(n, "w")].param, GT_A_STATE, k - n->nin - 1);
@@ -87,7 +87,7 @@ void gt_plan_bind(struct gt_plan *p)
 	}
 }
 
-/* If value v is an input or the target, returns its address in the batch; otherwise NULL. */
+/* Returns the address in the batch of value v if v is an input of the model or the target; otherwise NULL. */
 static void *batch_of(const struct gt_plan *p, gt_vid v, void *const *input, void *target)
 {
 	const struct gt_graph *g = p->graph;

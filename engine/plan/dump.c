@@ -22,7 +22,7 @@ static void print_operand(FILE *f, const struct gt_plan *p, gt_vid v)
 		fprintf(f, "@%s%zu", p->slot[root].arena == GT_A_SHARED_ACT ? "all+" : "", p->slot[root].offset + (size_t)p->slot[v].shift);
 }
 
-/* Prints a communication: "f32 x 1024, world, gradients+4096 -> …" */
+/* Prints a communication step, for example "f32 x 1024, world, gradients+4096 -> …". */
 static void print_communication(FILE *f, const struct gt_step *s)
 {
 	const struct gt_call *c = s->call;
@@ -55,7 +55,7 @@ enum gt_code gt_prog_text(const struct gt_prog *prog, const char *title, bool js
 	for (int i = 0; i < prog->n; i++) {
 		const struct gt_step *s = &prog->step[i];
 		const struct gt_node *n = s->plan && s->call && s->call->node >= 0 ? &s->plan->graph->nodes[s->call->node] : NULL;
-		if (json) { /* names come from checked configs and need no escaping */
+		if (json) { /* names need no escaping, because the config's checks allow no special characters in them */
 			fprintf(f, "{\"program\":\"%s\",\"step\":%d,\"kind\":\"%s\",\"stream\":%d,\"micro\":%d", title, i, gt_step_name(s->kind),
 			        s->stream, s->micro);
 			if (s->call && s->call->comm)

@@ -39,7 +39,7 @@ static int count_levels(const struct gt_space *s)
 	return s->memory.levels ? s->memory.levels : 1;
 }
 
-/* Returns the size of one level of GRAD. */
+/* Returns the bytes of one level (copy) of the arena GRAD. */
 static size_t level_bytes(const struct gt_space *s)
 {
 	return s->memory.bytes[GT_A_GRAD] / (size_t)count_levels(s);
@@ -122,7 +122,7 @@ void gt_emit_zero(struct gt_emit *e)
 	const struct gt_space *s = e->job->space;
 	const struct gt_update *u = e->job->update;
 	gt_emit_step(e, (struct gt_step){.kind = GT_STEP_ZERO});
-	if (gt_space_sharded(s, GT_A_GRAD)) /* buckets share their memory, and mode_zero.c clears it bucket by bucket */
+	if (gt_space_sharded(s, GT_A_GRAD)) /* sharded gradients of all buckets use the same memory, which mode_zero.c clears for each bucket */
 		return;
 	for (int level = 0; level < count_levels(s); level++)
 		for (int i = 0; i < u->nstale; i++) {
@@ -136,7 +136,7 @@ void gt_emit_zero(struct gt_emit *e)
 void gt_emit_clear(struct gt_emit *e, int unit)
 {
 	size_t level = level_bytes(e->job->space);
-	if (e->job->unit[unit].clears && level) /* level is 0 if a pipeline stage has no parameters */
+	if (e->job->unit[unit].clears && level) /* level_bytes is 0 if this pipeline stage has no parameters */
 		gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR,
 		                                 .micro = unit,
 		                                 .range = {GT_A_GRAD, (size_t)e->job->unit[unit].level * level},

@@ -17,8 +17,8 @@ struct gt_emit {
 	const struct gt_job *job;
 	struct gt_step *step;
 	int n, cap;        /* number of steps in use; allocated number of steps */
-	int event;         /* number of events handed out so far (gt_emit_event) */
-	enum gt_code code; /* code of the first failure; GT_OK: none */
+	int event;         /* number of event indices that gt_emit_event has returned */
+	enum gt_code code; /* code of the first failure; GT_OK: no failure so far */
 	struct gt_err *err;
 };
 
@@ -29,13 +29,13 @@ void gt_emit_step(struct gt_emit *e, struct gt_step s);
 /* Appends the first steps of an optimizer step: they set the scalars of the step and the gradients of gt_update.stale to 0. */
 void gt_emit_zero(struct gt_emit *e);
 void gt_emit_load(struct gt_emit *e, int unit);
-/* Appends a call (a kernel or a communication) of the unit's plan. */
+/* Appends the step that runs a call (a kernel or a communication) of the unit's plan. */
 void gt_emit_launch(struct gt_emit *e, int unit, struct gt_call *c);
 /* Appends a whole unit: gt_emit_clear, gt_emit_load, and every call of its plan except those that change weights. */
 void gt_emit_unit(struct gt_emit *e, int unit);
-/* Call it before the calls of a unit. Appends a step that sets the unit's level of GRAD to 0, if gt_unit.clears is set. */
+/* Appends, before the calls of a unit, a step that sets the unit's level of GRAD to 0, if gt_unit.clears is set. */
 void gt_emit_clear(struct gt_emit *e, int unit);
-/* Call it after the calls of a unit. Appends gt_unit.carry additions of one level of GRAD to the level below it. */
+/* Appends, after the calls of a unit, gt_unit.carry steps, each of which adds one level of GRAD to the level below it. */
 void gt_emit_sum_levels(struct gt_emit *e, int unit);
 
 /* A collective on ranges of arenas. If the device queues steps (gt_job.queues), the collective may run on a stream of its own and overlap
@@ -46,12 +46,12 @@ struct gt_collective {
 	struct gt_range from, to; /* input and output */
 	size_t count;             /* number of elements, counted as in gt_coll.count */
 	enum gt_dtype dtype;
-	const char *what;         /* name of the data in messages; in the job's arena, or static */
+	const char *what;         /* name of the communicated data in messages; in the job's arena, or a string constant */
 };
 void gt_emit_collective(struct gt_emit *e, const struct gt_collective *c, int stream);
 void gt_emit_barrier(struct gt_emit *e, enum gt_group group, const char *what);
-/* Returns the index of a device event that the caller may record. Indices are reused cyclically, long after the wait for the earlier event
- * with this index. */
+/* Returns the index of a device event that the caller may record. Indices are reused cyclically, but only when no step waits any more for
+ * the earlier event with the index. */
 int gt_emit_event(struct gt_emit *e);
 /* Appends a RECORD and a WAIT step, so that later steps on stream `to` wait for all steps so far on stream `from`. Appends nothing if the
  * streams are the same or the device does not queue steps. */

@@ -31,7 +31,7 @@ static enum gt_code find_conv(struct gt_graph *g, gt_vid v, int i, int *p, struc
 	return GT_OK;
 }
 
-/* Replaces node i by the convolution, which was node p, if the backend accepts it. */
+/* If the backend accepts conv, a changed copy of node p, replaces node i by it and removes node p. Sets *yes to whether it did so. */
 static enum gt_code replace_by_conv(struct gt_fusion *f, int i, int p, const struct gt_node *conv, bool *yes, struct gt_err *err)
 {
 	GT_TRY(gt_fusion_offered(f, conv, yes, err));
@@ -42,7 +42,7 @@ static enum gt_code replace_by_conv(struct gt_fusion *f, int i, int p, const str
 	return GT_OK;
 }
 
-/* conv2d → add: the other operand of the sum becomes the residual. */
+/* Pattern conv2d → add: the convolution adds the other operand of the sum, which becomes its residual operand. */
 enum gt_code gt_fuse_sum_of_conv(struct gt_fusion *f, int i, struct gt_err *err)
 {
 	struct gt_graph *g = f->g;
@@ -62,7 +62,7 @@ enum gt_code gt_fuse_sum_of_conv(struct gt_fusion *f, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns the fused activation (enum gt_act) that equals node n. */
+/* Returns the fused activation (enum gt_act) that computes the same as node n. */
 static int act_of(const struct gt_node *n)
 {
 	switch (n->op->code) {

@@ -3,7 +3,7 @@
 #include "plan/fuse.h"
 #include "ir/op.h"
 
-/* Returns the index of the node that reads v if there is exactly one such node; otherwise -1. */
+/* Returns the index of the node that reads v, if exactly one node reads it; otherwise -1. */
 static int sole_reader(const struct gt_graph *g, gt_vid v)
 {
 	int reader = -1;
@@ -19,7 +19,7 @@ static int sole_reader(const struct gt_graph *g, gt_vid v)
 	return reader;
 }
 
-/* Turns a node that another node has absorbed into an identity of its first input. */
+/* Turns a node whose work another node now does into an identity of its first input. */
 static void make_identity(struct gt_node *n)
 {
 	n->op = gt_op_get(GT_OP_IDENTITY);
@@ -27,7 +27,8 @@ static void make_identity(struct gt_node *n)
 	n->nin = n->ndata = 1;
 }
 
-/* linear → relu, conv2d → relu: applies the relu before the sum is stored. The gradient of relu needs only its output. */
+/* Pattern linear → relu or conv2d → relu: the first node applies the relu before it stores a sum. The gradient of relu needs only the
+ * output of relu. */
 static enum gt_code act_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 {
 	struct gt_node *n = &g->nodes[i];
@@ -43,7 +44,7 @@ static enum gt_code act_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 	return GT_OK;
 }
 
-/* linear.dx → relu.dx: applies the relu mask of the preceding layer when dx is stored. */
+/* Pattern linear.dx → relu.dx: linear.dx applies the relu mask of the preceding layer when it stores dx. */
 static enum gt_code mask_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 {
 	struct gt_node *n = &g->nodes[i];
@@ -65,8 +66,8 @@ static int relu_gradient(const struct gt_graph *g, gt_vid y)
 	return -1;
 }
 
-/* The gradient of batchnorm_epilogue: merges relu.dx (node r) into the batchnorm.dx that reads its result. With a residual, other nodes
- * also read the masked gradient, so batchnorm.dx also writes it. */
+/* Fuses the gradient after batchnorm_epilogue: merges relu.dx (node r) into the batchnorm.dx that reads its result. If the batch
+ * normalisation adds a residual, other nodes also read the masked gradient, so batchnorm.dx then writes it, too. */
 static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn, int r, bool residual, struct gt_err *err)
 {
 	struct gt_node *relu = &g->nodes[r];
@@ -80,7 +81,8 @@ static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn,
 	bool sole = sole_reader(g, masked) == dx;
 	if (!sole && !residual)
 		return GT_OK;
-	for (int i = r + 1; i < dx; i++) /* a node before batchnorm.dx must not read the masked gradient */
+	/* if a node before batchnorm.dx reads the masked gradient, which batchnorm.dx would make, the nodes are not fused */
+	for (int i = r + 1; i < dx; i++)
 		for (int k = 0; k < g->nodes[i].nin; k++)
 			if (g->nodes[i].in[k] == masked)
 				return GT_OK;
@@ -100,7 +102,7 @@ static enum gt_code batchnorm_mask(struct gt_graph *g, const struct gt_node *bn,
 	return GT_OK;
 }
 
-/* batchnorm → relu, batchnorm → add → relu, batchnorm → add: one pass over the tensor instead of two or three. */
+/* Patterns batchnorm → relu, batchnorm → add → relu, batchnorm → add: one node makes one pass over the tensor instead of two or three. */
 static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err *err)
 {
 	struct gt_node *n = &g->nodes[i];
@@ -118,7 +120,7 @@ static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err 
 		residual = true;
 		y = gt_node_first_output(add);
 		r = sole_reader(g, y);
-		if (g->train && r < 0) /* y is not read by exactly one node: only the add is fused */
+		if (g->train && r < 0) /* several nodes read the sum, so a relu after it is not fused */
 			return GT_OK;
 	}
 	if (r < 0 || g->nodes[r].op->code != GT_OP_RELU)
@@ -130,7 +132,7 @@ static enum gt_code batchnorm_epilogue(struct gt_graph *g, int i, struct gt_err 
 }
 
 static const struct {
-	enum gt_opcode code; /* opcode of the node that absorbs the other node */
+	enum gt_opcode code; /* opcode of the node that absorbs a neighbouring node */
 	enum gt_code (*apply)(struct gt_graph *g, int node, struct gt_err *err);
 } patterns[] = {
 	{GT_OP_LINEAR, act_epilogue},

@@ -9,7 +9,7 @@
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 
-/* Sets *yes to whether the backend offers the fused update of node dw, with the rows of `ranks` ranks. */
+/* Sets *yes to whether the backend offers the fused update of the weight whose gradient node dw makes, from the rows of `ranks` ranks. */
 static enum gt_code check_offer(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw, int ranks,
                                 const struct gt_attr_dw_update *attr, bool *yes, struct gt_err *err)
 {
@@ -25,9 +25,9 @@ static enum gt_code check_offer(struct gt_space *s, const struct gt_graph *g, co
 	                       .in = {&dy, &x, &w, &scalars}};
 	dy.dim[0] *= ranks;
 	x.dim[0] *= ranks;
-	*yes = false; /* a weight whose layout is undecided (w.any) gets the layout that the update needs */
+	*yes = false; /* if no plan has chosen the layout of the weight yet (w.any), the update may choose it */
 	if (place) {
-		if (!place->fused_update) /* the first plan of the space decides for all plans */
+		if (!place->fused_update) /* the first plan of the space has decided for all plans which updates are fused */
 			return GT_OK;
 		w = place->desc;
 	}
@@ -63,7 +63,8 @@ static bool is_table_dw(const struct gt_graph *g, const struct gt_node *n)
 	return table_update(n) != GT_OP_COUNT && gt_node_operand(n, "dw") >= 0 && !is_tied(g, n);
 }
 
-/* Makes the attributes of the fused update that replaces linear.dw node i. It updates part `part` (0 … parts - 1) of the weights. */
+/* Makes the attributes of the fused update that replaces linear.dw, node i. The update changes part `part` (0 … parts - 1) of the
+ * weights. */
 static enum gt_code make_attributes(struct gt_graph *g, int i, const struct gt_update_spec *apply, int part, int parts,
                                     struct gt_attr_dw_update **out, struct gt_err *err)
 {
@@ -83,12 +84,12 @@ static enum gt_code make_attributes(struct gt_graph *g, int i, const struct gt_u
 /* One weight gradient whose update is fused. */
 struct fused {
 	int node;       /* index of the linear.dw node, which is turned into the BOUND node */
-	gt_vid dy, x;   /* the two factors of the gradient */
-	gt_vid w, db;   /* the weights; the gradient of the bias, -1: there is no bias */
+	gt_vid dy, x;   /* the two factors of the gradient, which is their matrix product */
+	gt_vid w, db;   /* w: the weights; db: the gradient of the bias, -1: the layer has no bias */
 	struct gt_attr_dw_update *attr;
 };
 
-/* Appends a backward node to the layer of node `like`, at the end of the list. */
+/* Appends a backward node at the end of the list, which belongs to the same layer as node `like`. */
 static enum gt_code append_node(struct gt_graph *g, enum gt_opcode code, const void *attr, int like, struct gt_node **n, struct gt_err *err)
 {
 	int layer = g->nodes[like].layer;
@@ -98,8 +99,8 @@ static enum gt_code append_node(struct gt_graph *g, enum gt_opcode code, const v
 	return GT_OK;
 }
 
-/* Turns node dw, whose gradient elements are sums of at most factor * (number of rows) products, into a BOUND node, which computes an upper
- * bound of the gradient. */
+/* Turns node dw into a BOUND node, which computes an upper bound of the gradient that dw made. Each element of this gradient is a sum of at
+ * most factor * (number of rows) products. */
 static enum gt_code make_bound(struct gt_graph *g, struct gt_node *dw, int64_t factor, gt_vid bound, struct gt_err *err)
 {
 	struct gt_attr_scale *attr;
@@ -113,7 +114,7 @@ static enum gt_code make_bound(struct gt_graph *g, struct gt_node *dw, int64_t f
 	return GT_OK;
 }
 
-/* Turns linear.dw node i into a BOUND node. */
+/* Turns linear.dw, node i, into a BOUND node, and stores the operands of the fused update in *out. */
 static enum gt_code replace_dw(struct gt_graph *g, int i, struct gt_attr_dw_update *attr, gt_vid bound, struct fused *out,
                                struct gt_err *err)
 {
@@ -127,7 +128,7 @@ static enum gt_code replace_dw(struct gt_graph *g, int i, struct gt_attr_dw_upda
 	return make_bound(g, dw, 1, bound, err);
 }
 
-/* Adds the gradient of the bias to the outputs of node n, if there is a bias. */
+/* Adds db, the gradient of the bias, to the outputs of node n; db is -1 if there is no bias. */
 static void add_bias_output(struct gt_graph *g, struct gt_node *n, gt_vid db)
 {
 	n->out[n->nout++] = db;
@@ -135,7 +136,7 @@ static void add_bias_output(struct gt_graph *g, struct gt_node *n, gt_vid db)
 		g->values[db].producer = (int)(n - g->nodes);
 }
 
-/* Appends the fused update of a gradient. */
+/* Appends the node that makes the fused update e. */
 static enum gt_code append_update(struct gt_graph *g, const struct fused *e, struct gt_node **n, struct gt_err *err)
 {
 	GT_TRY(append_node(g, GT_OP_LINEAR_DW_UPDATE, e->attr, e->node, n, err));
@@ -152,7 +153,7 @@ static enum gt_code new_bound(struct gt_graph *g, gt_vid *bound, struct gt_err *
 	return gt_graph_value(g, "bound", GT_V_BOUND, &scalar, bound, err);
 }
 
-/* Sets *yes to whether the backend offers the fused update of the table whose gradient dw makes, with the rows of `ranks` ranks. */
+/* Sets *yes to whether the backend offers the fused update of the table whose gradient node dw makes, from the rows of `ranks` ranks. */
 static enum gt_code offers_table(struct gt_space *s, const struct gt_graph *g, const struct gt_node *dw, int ranks,
                                  const struct gt_attr_embedding_update *attr, bool *yes, struct gt_err *err)
 {
@@ -163,7 +164,8 @@ static enum gt_code offers_table(struct gt_space *s, const struct gt_graph *g, c
 	                 bound = {.code = GT_OP_BOUND, .name = dw->name, .attr = &(struct gt_attr_scale){1}, .nin = 2, .nout = 1,
 	                          .in = {in, in}, .out = {&none}};
 	*yes = false;
-	if (s->layout.param && !s->layout.param[param].fused_update) /* the first plan of the space decides for all plans */
+	/* the first plan of the space has decided for all plans which updates are fused */
+	if (s->layout.param && !s->layout.param[param].fused_update)
 		return GT_OK;
 	for (int k = 0; k < dw->nin + 1; k++, n++) {
 		gt_vid v = k < 2 ? dw->in[k] : k == 2 ? gt_node_operand(dw, "dw") : dw->in[k - 1]; /* dy tokens w ... */
@@ -265,7 +267,8 @@ enum gt_code gt_plan_fuse_updates(struct gt_space *s, struct gt_graph *g, const 
 {
 	int count = g->nnodes;
 	gt_vid bound = -1;
-	bool half = g->compute != gt_graph_stat_dtype(g); /* the optimizer's own kernel writes the 16-bit weights; tables have no such copy */
+	/* the optimizer's own kernel also writes the 16-bit copies of weights; tables have no such copies */
+	bool half = g->compute != gt_graph_stat_dtype(g);
 	for (int i = 0; i < count; i++) {
 		if (is_table_dw(g, &g->nodes[i]))
 			GT_TRY(fuse_table(s, g, i, apply, &bound, err));
@@ -318,11 +321,11 @@ enum gt_code gt_plan_factors_pay(struct gt_space *s, struct gt_graph *g, const s
 	return GT_OK;
 }
 
-/* Settings for the functions below, which share a value between ranks. */
+/* Settings for the functions below, which let all ranks read a value that each rank computes for its own samples. */
 struct sharing {
 	int rank, ranks;
-	bool copies; /* inputs of the model are copied first */
-	int first;   /* index of the first node that is appended */
+	bool copies; /* inputs of the model are first copied into memory that all ranks read */
+	int first;   /* index of the first node that these functions append */
 };
 
 /* Returns whether a value may share the memory of an input of the model. */
@@ -336,7 +339,7 @@ static bool from_input(const struct gt_graph *g, gt_vid v)
 	return g->values[v].kind == GT_V_INPUT;
 }
 
-/* Replaces *v by its copy. Tables that read the same tokens share one copy. */
+/* Replaces *v, an input of the model, by a copy in memory that all ranks read. Tables that read the same tokens share one copy. */
 static enum gt_code copy_operand(struct gt_graph *g, const struct sharing *how, int node, gt_vid *v, struct gt_err *err)
 {
 	struct gt_tdesc d = *gt_graph_desc(g, *v);
@@ -385,7 +388,7 @@ static enum gt_code share_factors(struct gt_graph *g, const struct sharing *how,
 	return GT_OK;
 }
 
-/* The gradient of one table: a copy of its original node, with the operands of all ranks. */
+/* A table whose update is fused: a copy of the original gradient node, and the operands with the rows of all ranks. */
 struct fused_table {
 	int node;
 	struct gt_node dw;

@@ -5,7 +5,7 @@
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 
-/* Returns whether input k of node n is the x of a convolution that can read padded channels. */
+/* Returns whether node n is a convolution that can read padded channels, and its input k is the image x. */
 static bool reads_as_conv_image(const struct gt_node *n, int k)
 {
 	int x = n->op->code == GT_OP_CONV2D ? 0 : n->op->code == GT_OP_CONV2D_DW ? 1 : -1;
@@ -26,8 +26,8 @@ static bool only_convolutions_read(const struct gt_graph *g, gt_vid v)
 	return readers > 0;
 }
 
-/* Asks the backend only about the gather call: support for a convolution may depend on the batch size, but all graphs of a run must have
- * the same input. */
+/* Sets *yes to whether the backend can write padded images when it gathers a batch. Only this call is tried: whether a convolution is
+ * supported may depend on the batch size, but all graphs of a run must have the same input. */
 static enum gt_code gathers_padded(struct gt_space *s, const struct gt_tdesc *padded, bool *yes, struct gt_err *err)
 {
 	struct gt_attr_gather attr = {0};

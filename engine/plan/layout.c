@@ -8,7 +8,7 @@ static int64_t round_up(int64_t n, int64_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* Alignment of a parameter in elements: GT_ALIGN bytes of the smallest type in the flat arenas. */
+/* Returns the alignment of parameters in elements: GT_ALIGN bytes of the smallest type in the flat arenas. */
 static int64_t param_alignment(const struct gt_space *s)
 {
 	return GT_ALIGN / (int64_t)gt_dtype_size(s->layout.work);
@@ -96,7 +96,7 @@ enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, stru
 	size_t buffers = s->memory.bytes[GT_A_BUFFER] / (size_t)gt_at_least_one(s->memory.copies);
 	if (!s->shards.bucket)
 		GT_NEW(s->shards.bucket, s->arena, 2 * g->nparams + 1, err);
-	for (int n = 0; n < g->nnodes; n++) { /* assigns offsets in the order in which the gradients are finished */
+	for (int n = 0; n < g->nnodes; n++) { /* visits the nodes in the order in which they finish gradients */
 		if (g->nodes[n].op->flags & GT_OPF_UPDATES && s->layout.checked < 0 && !gt_space_factored(s))
 			s->layout.checked = s->layout.elements;
 		place_moved(s, g, n);
@@ -109,7 +109,7 @@ enum gt_code gt_layout_assign(struct gt_space *s, const struct gt_graph *g, stru
 		struct gt_param_slot *p = &s->layout.param[i];
 		if (g->params[i].value < 0)
 			continue;
-		p->desc.any = false; /* no kernel has chosen a layout, so the parameter keeps the plain layout */
+		p->desc.any = false; /* if no kernel has chosen a layout, the parameter has the plain layout */
 		if (g->params[i].cls == GT_PARAM_BUFFER && p->offset < 0) {
 			p->count = gt_tdesc_padded(&p->desc);
 			p->offset = (int64_t)buffers;

@@ -30,7 +30,7 @@ static void store_layout(struct gt_space *s, const struct gt_value *v, const str
 	p->any = false;
 }
 
-/* Makes the call of a communication node. Its count is the size of one rank's block, which is the smaller operand. */
+/* Makes the call of a communication node. Its count is the number of elements in one rank's block, which is the smaller operand. */
 static void lower_comm(const struct gt_graph *g, int i, struct gt_call *c)
 {
 	const struct gt_node *n = &g->nodes[i];
@@ -90,7 +90,7 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 		}
 	if (n->op->flags & GT_OPF_UPDATES) {
 		oc.in[oc.nin++] = &scalars;
-		for (int k = 0; k < s->layout.nstates; k++) /* the optimizer states have the layout of the weights */
+		for (int k = 0; k < s->layout.nstates; k++) /* optimizer states have the same layout as the weights */
 			oc.in[oc.nin++] = gt_opcall_operand(&oc, "w");
 	}
 	GT_TRY(gt_kernel_prepare(s, &oc, c, err));

@@ -8,14 +8,14 @@
 #include "ir/op.h"
 #include <stdlib.h>
 
-/* A block, and what is stored in it. */
+/* What a memory block stores: a value, or the workspace of a call. */
 struct tenant {
 	gt_vid root;          /* if call is NULL: the value that is stored in the block */
 	struct gt_call *call; /* the call whose workspace the block is; NULL: the block stores a value */
 	size_t own;           /* byte offset of this rank's rows in the block; 0 unless the block has the rows of all ranks */
 };
 
-/* A list of blocks; tenant[i] is stored in block[i]. */
+/* A list of memory blocks; tenant[i] says what block[i] stores. */
 struct blocks {
 	struct gt_block *block;
 	struct tenant *tenant;
@@ -47,7 +47,7 @@ static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *
 	if (g->values[root].kind != GT_V_ACT || last[root] != i || y->kind != GT_V_ACT ||
 	    gt_tdesc_bytes(&x->desc) != gt_tdesc_bytes(&y->desc) || gt_tdesc_bytes(&g->values[root].desc) < gt_tdesc_bytes(&y->desc))
 		return false;
-	for (int k = 0; k < n->nin; k++) /* the node might overwrite this memory before it has read another operand there */
+	for (int k = 0; k < n->nin; k++) /* the node might overwrite an operand in this memory before it has read that operand */
 		if (k != in && n->in[k] >= 0 && slot[n->in[k]].root == root)
 			return false;
 	*to = root;
@@ -55,7 +55,7 @@ static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *
 	return true;
 }
 
-/* Lets output `out` of node i overwrite input `in`, if this is possible. */
+/* Lets output `out` of node i overwrite input `in`, if no other node still needs the input (find_reusable_input). */
 static void reuse_input(const struct gt_graph *g, struct gt_slot *slot, int *last, int i, int out, int in)
 {
 	gt_vid from, to;
@@ -79,7 +79,7 @@ static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, cons
 		gt_vid r = p->slot[gt_node_first_input(n)].root;
 		size_t bytes = gt_tdesc_bytes(gt_graph_desc(g, gt_node_first_input(n)));
 		p->slot[gt_node_first_output(n)].shift = -(ptrdiff_t)bytes * attr->part;
-		/* the batch gets no block, because the loader owns its memory; a value that two layers read gets one block */
+		/* the loader owns the memory of a batch, so a batch needs no block; a value that two layers read needs only one block */
 		if (g->values[r].kind != GT_V_ACT || p->slot[r].arena == GT_A_SHARED_ACT)
 			continue;
 		if (gt_tdesc_bytes(&g->values[r].desc) != bytes)
@@ -106,8 +106,8 @@ static void store_offsets(struct gt_slot *slot, enum gt_arena_id arena, const st
 	}
 }
 
-/* GTRAIN_UNSHARED_MEMORY, for tests: every value keeps its own memory during the whole step, so that no value can be overwritten too
- * early. The results must be those of a plan that shares memory. */
+/* GTRAIN_UNSHARED_MEMORY, for tests: every value has memory of its own during the whole step, so that no value can be overwritten too
+ * early. The results must be the same as with shared memory. */
 static void keep_values(const struct gt_graph *g, int *first, int *last)
 {
 	for (int v = 0; v < g->nvalues; v++)
@@ -117,8 +117,8 @@ static void keep_values(const struct gt_graph *g, int *first, int *last)
 		}
 }
 
-/* Steps: resolve aliases; find the first and last use of each root; let nodes overwrite inputs; collect the blocks; assign their offsets;
- * store the offsets. */
+/* Steps: resolve aliases; find the first and last use of each root (a value that owns memory); let nodes overwrite inputs; collect the
+ * blocks; assign their offsets; store the offsets. */
 enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 {
 	const struct gt_graph *g = p->graph;
@@ -151,7 +151,8 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 				last[r] = i;
 		}
 	}
-	if (g->output >= 0) /* keep the output: predictions, and the search for the origin of a NaN, read it after the last node */
+	/* keeps the model's output, because predictions and the search for the origin of a NaN read it after the last node */
+	if (g->output >= 0)
 		last[slot[g->output].root] = g->nnodes;
 
 	bool shared = !getenv("GTRAIN_UNSHARED_MEMORY");

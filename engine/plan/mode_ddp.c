@@ -10,14 +10,15 @@
 #include "plan/emit.h"
 #include "plan/replicas.h"
 
-/* Returns whether the update must not be sharded: an optimizer needs whole matrices, or the last bits of the gradients' norm for clipping
- * must not depend on sharding (reproducible = "world"). */
+/* Returns whether each rank must make the whole update: an optimizer needs whole matrices, or the last bits of the gradients' norm for
+ * clipping must not depend on shards (reproducible = "world"). */
 static bool needs_whole(const struct gt_conf *c)
 {
 	return gt_replicas_whole_optimizer(c) || (c->train.clip_norm > 0 && c->reproducible == GT_REPRO_WORLD);
 }
 
-/* After a sharded update, ranks that share the parameters gather nothing. For other ranks all_reduce is cheaper. */
+/* Ranks that share the parameters need no all-gather after a sharded update. For other ranks an all_reduce is cheaper than a sharded
+ * update. */
 static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
 {
 	if (gt_replicas_factors_pay(offers))

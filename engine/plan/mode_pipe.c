@@ -59,14 +59,14 @@ static void shard_arenas(const struct gt_conf *c, const struct gt_rank_position 
 	out->pipeline_stages = at->npipe > 1;
 }
 
-/* Chooses the method for the copies of a pipeline. */
+/* Chooses the method by which the copies of a pipeline make the same update. */
 static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
 {
 	(void)offers;
 	return c->parallel.across == GT_ACROSS_ZERO ? GT_SYNC_SHARDED_UPDATE : GT_SYNC_ALL_REDUCE;
 }
 
-/* With data.batch_per_rank, the batch is also a multiple of the number of ranks. */
+/* With data.batch_per_rank, the batch size is also a multiple of the number of ranks. */
 static int64_t find_least_micro(const struct gt_conf *c, int64_t ranks)
 {
 	int64_t parts = gt_replicas_least_micro(c, c->parallel.chunks * c->parallel.replicas);
@@ -77,7 +77,8 @@ enum gt_code gt_pipe_act_slots(struct gt_arena *a, enum gt_pipe_schedule schedul
                                int *act_slots, int *batches, struct gt_err *err)
 {
 	*act_slots = *batches = 0;
-	for (int m = 1; m <= units; m = m < units && 2 * m > units ? units : 2 * m) { /* a tail batch may have fewer micro-batches */
+	/* the last batch of an epoch may have fewer micro-batches */
+	for (int m = 1; m <= units; m = m < units && 2 * m > units ? units : 2 * m) {
 		struct gt_grid *g;
 		int n = 0;
 		GT_TRY(gt_grid_make(a, schedule, ranks, stages, m, &g, err));
@@ -99,7 +100,7 @@ struct pipe {
 	struct gt_plan **plan;   /* [micro * nstages + k]: instance of the stage's plan; NULL: not made yet */
 	int micros;              /* number of micro-batches in the schedule: units that have a plan */
 	int before;              /* number of units for which flush_grad_levels has appended steps */
-	gt_reduce *reduce;       /* reduction over the copies of the pipeline; NULL: there is one copy */
+	gt_reduce *reduce;       /* appends the reduction of a bucket over the copies of the pipeline; NULL: there is one copy */
 	bool sums;               /* some units add up levels of GRAD (gt_unit.carry), so gradients are complete only after all units */
 	int bucket;              /* index of the next bucket to reduce */
 };
@@ -112,7 +113,8 @@ static struct gt_plan *plan_of_cell(struct pipe *p, const struct gt_cell *c)
 	struct gt_plan **at = &p->plan[c->micro * job->nstages + k], *base = job->unit[p->unit[c->micro]].stage[k];
 	int act_slot = p->act_slot[k] + c->slot, act_slots = job->space->memory.act_slots[base->graph->train];
 	act_slots = act_slots ? act_slots : 1;
-	for (int m = 0; !*at && m < c->micro; m++) { /* reuse the instance of an earlier micro-batch with the same kernels and memory */
+	/* reuses the instance of an earlier micro-batch that has the same kernels and the same memory */
+	for (int m = 0; !*at && m < c->micro; m++) {
 		struct gt_plan *q = p->plan[m * job->nstages + k];
 		if (q && q->act_slot == act_slot && q->of == (base->of ? base->of : base) && q->level == base->level && q->copy == base->copy)
 			*at = q;
@@ -252,7 +254,7 @@ static void append_cell(struct pipe *p, const struct gt_cell *c)
 	}
 	if (loads)
 		append_load(p, c, q);
-	if (ready) /* without streams, a reduction blocks the rank, so the sends, for which other stages wait, come first */
+	if (ready) /* without streams, a reduction blocks the rank, so the sends come first: other stages wait for them */
 		reduce_ready_buckets(p, ready, done);
 	if (c->kind == GT_CELL_BW && p->job->nstages == 1)
 		flush_grad_levels(p, unit + 1);

@@ -25,13 +25,13 @@ static void shard_arenas(const struct gt_conf *c, const struct gt_rank_position 
 	gt_replicas_shard(c, at, offers, out);
 	if (out->sync != GT_SYNC_SHARDED_UPDATE)
 		return;
-	/* With reproducible = "world" the summation tree needs whole gradients before they are reduced. */
+	/* With reproducible = "world", gradients are not sharded: the summation tree needs whole gradients before they are reduced. */
 	bool grads = c->parallel.stage >= 2 && c->reproducible != GT_REPRO_WORLD, params = c->parallel.stage >= 3;
 	out->sharding = grads ? (params ? GT_SHARD_ALL : GT_SHARD_STATE_GRADS) : params ? GT_SHARD_STATE_PARAMS : GT_SHARD_STATE;
 	out->shared_params &= !params;
 }
 
-/* In stage 3, ranks have no whole parameters that they could share. */
+/* In stage 3, no rank has whole parameters, so the ranks cannot share them. */
 static enum gt_sync_method choose_sync(const struct gt_conf *c, const struct gt_offers *offers)
 {
 	return gt_replicas_factors_pay(offers) && c->parallel.stage < 3 ? GT_SYNC_FACTORED_UPDATE : GT_SYNC_SHARDED_UPDATE;
@@ -101,7 +101,7 @@ static enum gt_code make_steps(const struct gt_job *job, struct gt_prog *out, st
 	const struct gt_space *s = job->space;
 	if (job->at.ndata == 1)
 		return gt_strategy_single.schedule(job, out, err);
-	if (gt_space_factored(job->space)) /* kernels on all ranks update most weights, and rank 0 updates the other parameters */
+	if (gt_space_factored(job->space)) /* kernels on all ranks make the updates of most weights, and rank 0 updates the other parameters */
 		return gt_replicas_rank0_update(job, out, err);
 	struct gt_emit e;
 	gt_emit_begin(&e, job, err);

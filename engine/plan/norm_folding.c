@@ -12,7 +12,7 @@ static int param_of(const struct gt_graph *g, gt_vid v)
 	return v < 0 ? -1 : g->values[v].param;
 }
 
-/* Returns how many operands of g are parameter i. */
+/* Returns how often the nodes of g read parameter i. */
 static int count_uses(const struct gt_graph *g, int i)
 {
 	int n = 0;
@@ -22,7 +22,7 @@ static int count_uses(const struct gt_graph *g, int i)
 	return n;
 }
 
-/* Returns the index of the layer into which the batch normalisation, node i, can be folded; -1: none. */
+/* Returns the index of the node into which the batch normalisation, node i, can be folded; -1: there is no such node. */
 static int find_layer(const struct gt_graph *g, int i)
 {
 	const struct gt_node *bn = &g->nodes[i];
@@ -42,8 +42,8 @@ static int find_layer(const struct gt_graph *g, int i)
 	return act || w < 0 || g->params[w].tied || count_uses(g, w) > 1 || count_uses(g, mean) > 1 ? -1 : p;
 }
 
-/* Makes *out the layer n with the activation, the residual and the output of the batch normalisation bn, and with its running mean as the
- * bias. */
+/* Sets *out to a copy of layer n that also does the work of the batch normalisation bn: with its activation, its residual and its output,
+ * and with its running mean as the bias. */
 static enum gt_code make_folded(struct gt_graph *g, const struct gt_node *n, const struct gt_node *bn, struct gt_node *out,
                                 struct gt_err *err)
 {
@@ -78,7 +78,7 @@ enum gt_code gt_plan_fold_norms(struct gt_space *s, struct gt_graph *g, bool det
 	if (!s->be->folds_norms || !s->constant || g->train || g->compute != GT_F32)
 		return GT_OK;
 	GT_NEW(g->fold, g->arena, g->nnodes + 1, err);
-	for (int i = g->nnodes - 1; i >= 0; i--) { /* from the last node to the first, because earlier nodes are removed */
+	for (int i = g->nnodes - 1; i >= 0; i--) { /* visits the last node first, because folding removes earlier nodes */
 		int p = i < g->nnodes && g->nodes[i].op->code == GT_OP_BATCHNORM ? find_layer(g, i) : -1;
 		struct gt_node folded;
 		bool yes;

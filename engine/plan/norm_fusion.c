@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* ---- batch normalisation ------------------------------------------------------------------------------------------------------- */
-/* Replaces the attributes of n by a copy with another activation. */
+/* Replaces the attributes of n by a copy that has the fused activation `act`. */
 static enum gt_code norm_with(struct gt_graph *g, struct gt_node *n, int act, struct gt_err *err)
 {
 	struct gt_attr_norm *attr;
@@ -114,14 +114,14 @@ enum gt_code gt_fuse_sum_of_gradients(struct gt_fusion *f, int i, struct gt_err 
 	if (!yes)
 		return GT_OK;
 	gt_fusion_put(g, at, &dx);
-	for (int k = g->nnodes - 1; n == 1 && k > i; k--) /* aliases of the sum, which no longer exists */
+	for (int k = g->nnodes - 1; n == 1 && k > i; k--) /* also removes the aliases of the sum, which no node makes any more */
 		if (gt_node_alias(g, &g->nodes[k]) && gt_graph_source(g, gt_node_first_input(&g->nodes[k])) == sum)
 			gt_fusion_drop(g, k);
 	gt_fusion_drop(g, i);
 	return GT_OK;
 }
 
-/* Moves node `from` behind node `to`. */
+/* Moves node `from` to the position after node `to` in the list. */
 static void move_behind(struct gt_graph *g, int from, int to)
 {
 	struct gt_node n = g->nodes[from];
@@ -203,7 +203,7 @@ enum gt_code gt_fuse_output_again(struct gt_fusion *f, int i, struct gt_err *err
 	for (int k = 0; k < end;) {
 		if (reads_value(g, &g->nodes[k], again)) {
 			move_behind(g, k, i);
-			end--; /* node dx and the nodes between are one place nearer the front now */
+			end--; /* the move has shifted node dx and the nodes behind it towards the front by one place */
 		} else {
 			k++;
 		}

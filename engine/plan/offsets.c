@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bounds of the time. No further order is tried after MAX_COMPARISONS comparisons of two blocks (about 10 ms), or if the memory is at most
- * 1 / CLOSE_ENOUGH above the lower bound. */
+/* Limits of the search. No further order is tried after MAX_COMPARISONS comparisons of two blocks (about 10 ms), or if the memory is at
+ * most 1 / CLOSE_ENOUGH above its lower bound. */
 #define MAX_COMPARISONS 5000000
 #define CLOSE_ENOUGH 256
-#define REPAIRS 20 /* number of times that an order is changed where it fails */
+#define REPAIRS 20 /* maximum number of repairs of an order; a repair moves the blocks with the highest ends to its front */
 
-/* A block with the keys by which orders sort it. */
+/* A block, with the keys by which the orders sort blocks. */
 struct item {
-	size_t bytes;  /* size, rounded up to GT_ALIGN */
-	size_t offset; /* offset in the order that is being tried */
+	size_t bytes;  /* size of the block in bytes, rounded up to a multiple of GT_ALIGN */
+	size_t offset; /* offset of the block in the order that is being tried */
 	size_t peak;   /* largest number of bytes that are live at the same node during the block's life */
 	int first, last;
 	int block;     /* index of the block */
@@ -31,7 +31,7 @@ static size_t round_up(size_t n)
 	return (n + GT_ALIGN - 1) / GT_ALIGN * GT_ALIGN;
 }
 
-static int compare_sizes(size_t x, size_t y) /* the larger one comes first */
+static int compare_sizes(size_t x, size_t y) /* for qsort(3), descending order */
 {
 	return x < y ? 1 : x > y ? -1 : 0;
 }
@@ -48,7 +48,7 @@ static int by_size(const void *a, const void *b)
 	return c ? c : x->first != y->first ? x->first - y->first : x->block - y->block;
 }
 
-/* The blocks of the forward pass, which the backward pass reads, come first, the outermost before the ones that it encloses. */
+/* Order by lifetime, longest first: begins with blocks that the forward pass makes and the backward pass reads, the outermost first. */
 static int by_life(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
@@ -63,7 +63,7 @@ static int by_area(const void *a, const void *b)
 	return c ? c : by_size(a, b);
 }
 
-/* The blocks that are live where most bytes are live come first. */
+/* Order by peak: begins with blocks that are live at the node at which most bytes are live. */
 static int by_peak(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
@@ -90,7 +90,7 @@ static int by_last(const void *a, const void *b)
 	return x->last != y->last ? y->last - x->last : by_first(a, b);
 }
 
-/* Gives item x the lowest offset that is free during its life. */
+/* Gives item x the lowest offset at which no other item that is live at the same time has memory. */
 static void place_item(struct search *s, int x)
 {
 	struct item *b = &s->item[x];
@@ -160,7 +160,7 @@ static void keep_better(const struct search *s, size_t top, struct gt_block *blo
 		block[s->item[i].block].offset = s->item[i].offset;
 }
 
-/* Moves the items that end at `top` to the front of the order, because they got the worst offsets. */
+/* Moves the items whose memory ends at `top`, the highest address, to the front of the order, so that they are placed earlier. */
 static void move_highest(struct search *s, size_t top)
 {
 	int front = 0;

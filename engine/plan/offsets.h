@@ -20,7 +20,7 @@
 
 #include "base/arena.h"
 
-#define GT_ALIGN 256 /* bytes; alignment that every device needs for vector loads and DMA */
+#define GT_ALIGN 256 /* alignment of blocks in bytes, which every device needs for vector loads and DMA */
 
 struct gt_block {
 	size_t bytes, offset;
@@ -28,7 +28,7 @@ struct gt_block {
 };
 
 struct gt_blocks_size {
-	size_t bytes; /* memory that the blocks take; a multiple of GT_ALIGN */
+	size_t bytes; /* memory that all blocks together take, in bytes; a multiple of GT_ALIGN */
 	size_t live;  /* the lower bound: the largest number of bytes of blocks that are live at the same node, without alignment */
 };
 

@@ -87,7 +87,7 @@ static enum gt_code alloc_arena(struct gt_space *s, enum gt_arena_id id, size_t 
  * every floating-point type. alloc() zeroes memory, so a kernel that reads memory too early would find zeros. */
 static enum gt_code fill_with_nan(const struct gt_space *s, enum gt_arena_id id, struct gt_err *err)
 {
-	bool computed = !s->memory.lent[id]; /* other ranks may already write to shared memory */
+	bool computed = !s->memory.lent[id]; /* shared memory is not filled, because other ranks may already write to it */
 	computed &= id == GT_A_ACT || id == GT_A_SHARED_ACT || id == GT_A_SCRATCH;
 	size_t part = 1 << 20, left = computed ? s->memory.bytes[id] : 0;
 	char *nan = malloc(part), *to = s->memory.base[id];
@@ -198,7 +198,8 @@ int64_t gt_space_shard(const struct gt_space *s, int b)
 
 struct gt_range gt_space_own_shard(const struct gt_space *s, enum gt_arena_id a, int b)
 {
-	if (gt_space_sharded(s, a)) /* shards are stored one after the other, so all offsets are divided by the number of shards */
+	/* in a sharded arena, this rank's shards of all buckets are contiguous, so their offsets are divided by the number of shards */
+	if (gt_space_sharded(s, a))
 		return gt_space_element(s, a, s->shards.bucket[b].begin / s->shards.spec.shards);
 	return gt_space_element(s, a, s->shards.bucket[b].begin + s->shards.spec.rank * gt_space_shard(s, b));
 }

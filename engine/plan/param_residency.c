@@ -15,7 +15,7 @@ static struct gt_gather_span *open_span(struct gt_plan *p, int b, bool backward)
 	return NULL;
 }
 
-/* Records that call i reads bucket b: extends a span of this bucket, or begins a new one. */
+/* Records that call i reads parameters of bucket b: extends a span of this bucket, or begins a new span. */
 static enum gt_code record_use(struct gt_plan *p, int i, int b, struct gt_err *err)
 {
 	bool backward = p->graph->nodes[p->call[i].node].backward;
@@ -42,7 +42,7 @@ enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err)
 				GT_TRY(record_use(p, i, gt_space_bucket_of(s, s->layout.param[v->param].offset), err));
 		}
 	}
-	for (int k = 0; k < p->nspans; k++) { /* takes the lowest gather slot that no overlapping span uses */
+	for (int k = 0; k < p->nspans; k++) { /* assigns the lowest gather slot that no overlapping span uses */
 		struct gt_gather_span *y = &p->span[k];
 		bool taken = true;
 		for (y->slot = 0; taken; y->slot += taken) {

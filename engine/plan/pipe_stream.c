@@ -67,9 +67,9 @@ void gt_pipe_separate_transfers(struct gt_emit *e)
 
 struct streams {
 	struct gt_emit *e;
-	struct range *sent; /* ranges of memory that the sends in progress read */
+	struct range *sent; /* [nsent] memory ranges that the sends in progress read */
 	int nsent;
-	int event;          /* event recorded after the transfers in progress; -1: kernels have waited for all transfers */
+	int event;          /* index of the event recorded after the transfers in progress; -1: kernels have already waited for all transfers */
 };
 
 /* Returns whether r overlaps with memory of a send in progress. */
@@ -84,11 +84,12 @@ static bool overlaps_send(const struct streams *s, const struct range *r)
 /* Returns whether a step may write memory that a send in progress reads. */
 static bool overwrites_send(const struct streams *s, const struct gt_step *t)
 {
-	if (!t->call || !t->plan || t->call->node < 0) /* not a call of a graph: uses no activations, and sends read nothing else */
+	/* without a call of a graph, the step uses no activations, but sends read only activations */
+	if (!t->call || !t->plan || t->call->node < 0)
 		return false;
 	const struct gt_node *n = &t->plan->graph->nodes[t->call->node];
 	struct range scratch = {t->plan->act_slot, t->call->scratch_offset, t->call->scratch_offset + t->call->scratch};
-	if (t->end) /* a copy between two stages of this rank, into another activation slot */
+	if (t->end) /* the step is a copy between two stages of this rank and may write to any activation slot */
 		return true;
 	for (int k = 0; k < n->nout; k++) {
 		struct range r = range_of(t->plan, n->out[k]);

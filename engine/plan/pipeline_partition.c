@@ -32,7 +32,8 @@ static bool is_recomputed(const struct gt_graph *g, const struct gt_node *n)
 	return false;
 }
 
-/* Returns whether node n may be in phase W: only the optimizer's update needs its outputs. wanted: values that a node of phase B reads. */
+/* Returns whether node n may be in phase W, the part of the backward pass that other stages do not wait for: only the optimizer's update
+ * needs its outputs. wanted: values that a node of phase B reads. */
 static bool is_deferrable(const struct gt_graph *g, const struct gt_node *n, const bool *wanted)
 {
 	bool again = is_recomputed(g, n);
@@ -42,11 +43,11 @@ static bool is_deferrable(const struct gt_graph *g, const struct gt_node *n, con
 	return n->backward && n->op->code != GT_OP_COMM;
 }
 
-/* Finds gt_partition.live and .phase of each node, from the last node to the first. */
+/* Sets gt_partition.live and gt_partition.phase of each node, from the last node to the first. */
 static enum gt_code find_phases(struct gt_partition *c, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
-	bool *used, *wanted; /* [value]: whether a live node reads it; whether a node of phase B reads it */
+	bool *used, *wanted; /* [value] used: a live node reads the value; wanted: a node of phase B reads the value */
 	GT_NEW(used, g->arena, g->nvalues, err);
 	GT_NEW(wanted, g->arena, g->nvalues, err);
 	for (int i = g->nnodes - 1; i >= 0; i--) {
@@ -72,7 +73,8 @@ static bool is_param_kind(enum gt_vkind k)
 	return k == GT_V_PARAM || k == GT_V_WORK || k == GT_V_BUFFER || k == GT_V_GRAD;
 }
 
-/* Checks that all nodes that use a parameter are on one stage. home: the stage of each parameter; -1: none yet. */
+/* Checks that all nodes that use a parameter are on one stage. home: the stage of each parameter; -1: no node that uses it has been found
+ * yet. */
 static enum gt_code check_one_stage(const struct gt_partition *c, int *home, gt_vid v, int i, struct gt_err *err)
 {
 	const struct gt_value *val = &c->full->values[v];
@@ -85,8 +87,8 @@ static enum gt_code check_one_stage(const struct gt_partition *c, int *home, gt_
 	return GT_OK;
 }
 
-/* Records that stage t reads v in a phase. use[value][stage]: 1 + the phase in which the stage receives the value; 0: the stage does
- * not. */
+/* Records that stage t reads v in a phase. use[value][stage]: 1 + the phase in which the stage receives the value; 0: the stage does not
+ * receive it. */
 static enum gt_code record_use(struct gt_partition *c, uint8_t *use, gt_vid v, int t, enum gt_phase reader, struct gt_err *err)
 {
 	const struct gt_graph *g = c->full;
@@ -187,7 +189,7 @@ int gt_partition_lanes(struct gt_partition *c)
 
 struct build {
 	const struct gt_partition *c;
-	struct gt_graph *g; /* graph of the stage, which is being built */
+	struct gt_graph *g; /* the graph of one stage, which is being built */
 	int stage;
 	gt_vid *map;        /* [value of the whole graph]: its copy in the stage's graph; -1: it has not been copied */
 };
@@ -242,7 +244,7 @@ static enum gt_code stage_value(struct build *b, gt_vid v, gt_vid *out, struct g
 	return gt_fail(err, GT_EINTERNAL, "partition: stage %d reads %s before it has been computed or received", b->stage, val->name);
 }
 
-/* Copies node i of the whole graph, its outputs included. */
+/* Copies node i of the whole graph and its outputs into the graph of the stage. */
 static enum gt_code copy_node(struct build *b, int i, struct gt_err *err)
 {
 	const struct gt_node *from = &b->c->full->nodes[i];

@@ -40,7 +40,7 @@
 
 /* One value that one stage sends to another. Both ends transfer it in the same phase. */
 struct gt_stage_transfer {
-	gt_vid v;            /* the value, as an index of the whole graph */
+	gt_vid v;            /* the transferred value, as an index in the whole graph */
 	int from, to;        /* index of the sending and of the receiving stage */
 	enum gt_phase phase; /* GT_PHASE_F or GT_PHASE_B: phase in which both stages transfer it */
 	int lane;            /* value of gt_attr_comm.lane; 0 unless gt_partition_lanes gave each pair of stages a lane of its own */
@@ -49,7 +49,8 @@ struct gt_stage_transfer {
 struct gt_partition {
 	const struct gt_graph *full; /* the whole graph */
 	int stages, ranks;           /* number of stages and number of ranks of the pipeline; stages is a multiple of ranks */
-	bool split;                  /* the backward pass is in two phases, B and W */
+	/* the backward pass is split into phase B (gradients of activations) and phase W (gradients of parameters) */
+	bool split;
 	int *stage;                  /* [node of full]: stage that executes the node */
 	uint8_t *phase;              /* [node of full]: enum gt_phase of the node */
 	bool *live;                  /* [node of full]: false: the node recomputes a value that its own stage does not need */
@@ -75,10 +76,11 @@ int gt_partition_lanes(struct gt_partition *c);
 /* Makes the graph of one stage, in the arena of the whole graph, and verifies it. */
 enum gt_code gt_partition_stage(const struct gt_partition *c, int stage, struct gt_graph **out, struct gt_err *err);
 
-bool gt_graph_reads_batch(const struct gt_graph *g); /* returns whether some node reads an input of the model or the target */
+bool gt_graph_reads_batch(const struct gt_graph *g); /* returns whether some node of g reads an input of the model or the target */
 
 /* ---- choosing the stages (balance.c) ---------------------------------------------------------------------------------------------- */
-int gt_graph_layers(const struct gt_graph *g); /* number of config layers that have nodes: the length of stage_of */
+/* returns the number of layers in the config that have nodes in g, which is the length of stage_of */
+int gt_graph_layers(const struct gt_graph *g);
 
 /* Estimates the cost of each node, in flops: its own flops, plus flops_per_byte for each byte that it reads or writes. An alias costs
  * nothing. flops_per_byte is the device's arithmetic rate divided by its memory bandwidth. The two constants are measured: two CPU cores

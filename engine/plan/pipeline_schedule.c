@@ -26,7 +26,8 @@ static void put_gpipe(struct gt_grid *g, int rank)
 		put_cell(g, rank, GT_CELL_BW, rank, i);
 }
 
-/* Makes 1f1b, and zero-bubble (ZB-H1): 1f1b with each backward pass in two parts; W runs `rank` micro-batches after B. */
+/* Makes the list of one rank for the schedule 1f1b, or for zero-bubble (ZB-H1), which is 1f1b with each backward pass in two parts: part W
+ * runs `rank` micro-batches after part B. */
 static void put_1f1b(struct gt_grid *g, int rank)
 {
 	bool split = g->schedule == GT_PIPE_ZERO_BUBBLE;
@@ -68,7 +69,7 @@ static void put_interleaved(struct gt_grid *g, int rank)
 	}
 }
 
-/* Assigns activation slots: each micro-batch takes the stage's first free slot, from its forward cell to its last cell. */
+/* Assigns activation slots to the cells: a micro-batch has the first free slot of a stage from its forward cell to its last cell. */
 static enum gt_code assign_act_slots(struct gt_arena *a, struct gt_grid *g, struct gt_err *err)
 {
 	int *slot; /* [stage][micro] */
@@ -249,7 +250,7 @@ enum gt_code gt_grid_text(struct gt_arena *a, const struct gt_grid *g, int colum
 	if (!f)
 		return gt_fail_memory(err, 0);
 	if (fit < span)
-		fit = fit > 1 ? fit - 1 : 1; /* reserve space for "..." at the end of a truncated line */
+		fit = fit > 1 ? fit - 1 : 1; /* reserves space for the "..." at the end of a line that is cut off */
 	for (int r = 0; r < g->ranks; r++) {
 		int x = 0, i = 0;
 		snprintf(cell, sizeof cell, "rank %d ", r);

@@ -30,15 +30,15 @@
 
 enum gt_cell_kind {
 	GT_CELL_F, /* forward pass */
-	GT_CELL_B, /* backward pass without the gradients of parameters */
+	GT_CELL_B, /* backward pass of one micro-batch on one stage, without the gradients of parameters */
 	GT_CELL_W, /* gradients of parameters */
 	GT_CELL_BW /* the whole backward pass */
 };
 
 struct gt_cell {
 	enum gt_cell_kind kind;
-	int stage; /* 0 … stages - 1 */
-	int micro; /* micro-batch, 0 … micros - 1 */
+	int stage; /* index of the pipeline stage, 0 … stages - 1 */
+	int micro; /* index of the micro-batch, 0 … micros - 1 */
 	int slot;  /* index of the activation slot that the cell uses, among the slots of its stage */
 };
 
@@ -73,7 +73,7 @@ struct gt_grid_cost {
 struct gt_grid_time {
 	double span;           /* time from the start of the first cell to the end of the last cell */
 	double *idle;          /* [rank]: share of span in which the rank is idle, 0 … 1 */
-	double bubble;         /* mean of idle over all ranks, 0 … 1 */
+	double bubble;         /* mean of idle[] over all ranks, 0 … 1 */
 	double **start, **end; /* [rank][i]: times at which cell i of the rank starts and ends */
 };
 

@@ -35,8 +35,8 @@
 	X(GT_A_WORK, "16-bit weights")   \
 	X(GT_A_BUFFER, "buffers")        \
 	X(GT_A_ACT, "activations")       \
-	X(GT_A_SHARED_ACT, "rows of all ranks") /* each rank writes its block of rows and reads all blocks (GT_OP_ROWS) */ \
-	X(GT_A_SCRATCH, "scratch")       /* workspace of calls outside the plans; the workspace of a plan's calls is part of ACT */ \
+	X(GT_A_SHARED_ACT, "rows of all ranks") /* activations: each rank writes its own rows and reads the rows of all ranks (GT_OP_ROWS) */ \
+	X(GT_A_SCRATCH, "scratch")       /* workspace of calls that belong to no plan; the workspace of a plan's calls is in ACT */ \
 	X(GT_A_METRICS, "metrics")
 
 enum gt_arena_id {
@@ -50,29 +50,34 @@ const char *gt_arena_name(enum gt_arena_id id);
 /* Layout and memory offset of one parameter or buffer. */
 struct gt_param_slot {
 	struct gt_tdesc desc; /* description of the master values, with the layout that the first kernel chose */
-	int64_t offset;       /* of a parameter: offset in elements, the same in PARAM, GRAD, WORK and each slot of STATE; of a buffer: byte
-	                         offset in BUFFER; -1 if another pipeline stage has the parameter or buffer */
+	/* of a parameter: offset in elements, the same in PARAM, GRAD, WORK and each slot of STATE; of a buffer: byte offset in BUFFER; -1:
+	 * another pipeline stage has the parameter or buffer */
+	int64_t offset;
 	int64_t count;        /* number of elements, padding included */
-	bool fused_update;    /* the kernel that makes the gradient also applies the optimizer update (fused_update.c) */
+	bool fused_update;    /* the kernel that computes the gradient of the parameter also updates the parameter (fused_update.c) */
 };
 
 /* A gradient bucket: a range of the flat arenas whose gradients are reduced together. No parameter is divided between buckets. Buckets are
  * in the order in which the backward pass finishes their gradients. */
 struct gt_bucket {
 	int64_t begin, end; /* elements [begin, end) of the flat arenas; multiples of the number of shards if there are shards */
-	bool trainable;     /* true: its parameters have gradients; false: its parameters are frozen */
+	bool trainable;     /* true: the parameters in the bucket have gradients; false: they are frozen */
 };
 
-/* The tensors of which a rank stores only its own shards. It stores all other tensors whole. */
+/* The tensors of which each rank stores only its own shards. All other tensors are stored whole. */
 enum gt_sharding {
-	GT_SHARD_NONE,         /* nothing */
-	GT_SHARD_STATE,        /* the optimizer state (ZeRO stage 1) */
-	GT_SHARD_STATE_GRADS,  /* the optimizer state and the gradients (stage 2). The backward pass writes the whole gradients of a bucket into
-	                          memory after the shards; the next bucket reuses it */
-	GT_SHARD_STATE_PARAMS, /* the optimizer state and the parameters. Whole buckets of parameters are gathered into memory after the shards
-	                          while they are in use (gt_gather_span). This is stage 3 with reproducible = "world", whose summation tree
-	                          needs whole gradients */
-	GT_SHARD_ALL           /* the optimizer state, the gradients and the parameters (stage 3) */
+	GT_SHARD_NONE, /* nothing is sharded */
+	/* each rank stores only its shard of the optimizer state (ZeRO stage 1) */
+	GT_SHARD_STATE,
+	/* each rank stores only its shard of the optimizer state and the gradients (ZeRO stage 2). The backward pass writes the whole gradients
+	 * of a bucket into memory after the shards; the next bucket reuses this memory */
+	GT_SHARD_STATE_GRADS,
+	/* each rank stores only its shard of the optimizer state and the parameters. Whole buckets of parameters are gathered into memory after
+	 * the shards while they are in use (gt_gather_span). This is ZeRO stage 3 with reproducible = "world", whose summation tree needs whole
+	 * gradients */
+	GT_SHARD_STATE_PARAMS,
+	/* each rank stores only its shard of the optimizer state, the gradients and the parameters (ZeRO stage 3) */
+	GT_SHARD_ALL
 };
 
 /* The method by which the ranks with the same parameters (a data group) sum their gradients and update the parameters. gt_replicas_shard
@@ -117,7 +122,8 @@ struct gt_param_layout {
 	enum gt_dtype master;        /* dtype of parameters, gradients and state: f32 or f64 */
 	enum gt_dtype work;          /* dtype of the copies in WORK: bf16 or f16; equal to master if there are no copies */
 	int nstates;                 /* number of optimizer state tensors of each parameter, 0 … 3; each is one slot of STATE */
-	int more_states;             /* number of further slots of STATE, which no optimizer reads */
+	/* number of additional slots of STATE that no optimizer reads: 1 for the moving average of the parameters, else 0 */
+	int more_states;
 	int64_t elements;            /* number of elements of each flat arena, with padding; of a sharded arena, sum over all ranks */
 	int64_t checked;             /* the sum of squares covers elements [0, checked) of GRAD: all gradients that are stored before an
 	                                update */
@@ -126,19 +132,20 @@ struct gt_param_layout {
 /* How the flat arenas are divided into buckets, and the buckets into shards. */
 struct gt_shards {
 	struct gt_shard_spec spec; /* set by the strategy */
-	struct gt_bucket *bucket;  /* in ascending order, without gaps; NULL before the first plan */
+	struct gt_bucket *bucket;  /* buckets in ascending order of their elements, without gaps; NULL before the first plan */
 	int nbuckets;              /* number of buckets; 0 before the first plan */
-	int64_t widest;            /* number of elements of the largest bucket */
-	int gather_slots;          /* if parameters are sharded: the largest number of buckets that are whole at once */
+	int64_t widest;            /* number of elements in the largest bucket */
+	int gather_slots;          /* if parameters are sharded: maximum number of buckets that are whole at the same time */
 };
 
 /* The arenas in device memory. Sizes grow while plans are made; gt_space_alloc allocates each arena once. */
 struct gt_memory {
-	size_t bytes[GT_A_COUNT]; /* size of each arena; 0: not used */
-	size_t live[GT_A_COUNT];  /* of ACT and SHARED_ACT: the lower bound of `bytes`: what is live at the same time; else 0 */
-	void *base[GT_A_COUNT];   /* device addresses; NULL before gt_space_alloc, and for arenas of 0 bytes */
-	int levels;               /* copies of GRAD, one for each level of the fixed summation tree; 0 means 1 */
-	int copies;               /* copies of BUFFER; 0 means 1 */
+	size_t bytes[GT_A_COUNT]; /* size of each arena in bytes; 0: the arena is not used */
+	/* ACT and SHARED_ACT: maximum number of bytes that are live at the same time, a lower bound of `bytes`; other arenas: 0 */
+	size_t live[GT_A_COUNT];
+	void *base[GT_A_COUNT];   /* device address of each arena; NULL before gt_space_alloc, and for arenas of 0 bytes */
+	int levels;               /* number of copies of GRAD, one for each level of the fixed summation tree; 0 means 1 */
+	int copies;               /* number of copies of BUFFER; 0 means 1 */
 	int act_slots[2];         /* number of activation slots in ACT: graphs that may run at the same time; [0] in an evaluation, [1] in a
 	                             training step; 0 means 1 */
 	size_t act_slot_bytes[2]; /* bytes of one activation slot; [0] in an evaluation, [1] in a training step. The largest graph determines
@@ -146,12 +153,12 @@ struct gt_memory {
 	int ranks;                /* number of ranks whose scalars are merged in every step; 0 means 1 */
 	int slots;                /* maximum number of steps that may be queued on the device; each has its own gt_scalars and gt_step_args.
 	                             Set it before gt_space_alloc; 0 means 1 */
-	int micros;               /* largest number of micro-batches in a step; 0 means 1 */
+	int micros;               /* maximum number of micro-batches in a step; 0 means 1 */
 	/* Allocates the memory of an arena that ranks share or a communicator accesses without a copy. If it sets *out to NULL, the backend
 	 * allocates this arena. The space does not free memory that comes from this function. NULL: the backend allocates every arena. */
 	enum gt_code (*shared)(void *user, enum gt_arena_id id, size_t bytes, void **out, struct gt_err *err);
 	void *user;               /* passed to shared */
-	bool lent[GT_A_COUNT];    /* the arena's memory came from the function `shared` */
+	bool lent[GT_A_COUNT];    /* the memory of the arena belongs to the function `shared`, not to the backend */
 };
 
 struct gt_space {
@@ -176,9 +183,9 @@ struct gt_call {
 	const struct gt_attr_comm *comm; /* attributes of the communication; NULL: the call is a kernel */
 	size_t count;                    /* number of elements of a communication, counted as in gt_coll.count */
 	enum gt_dtype dtype;             /* type of the elements of a communication */
-	struct gt_range from, to;        /* positions of input and output of a communication outside a graph */
+	struct gt_range from, to;        /* communication outside a graph: positions of its input and its output */
 	bool fused_update;               /* the kernel changes weights, so it must run after the CHECK step */
-	const char *op, *layer;          /* names of the operation and the layer, for dumps and messages */
+	const char *op, *layer;          /* names of the node's operation and layer, for dumps and messages */
 	int node;                        /* index of the call's node in the graph; -1: the call belongs to no graph */
 	enum gt_phase phase;
 	int nin, nout;
@@ -193,7 +200,7 @@ struct gt_call {
  * aliases or overwrites in place. */
 struct gt_slot {
 	gt_vid root;
-	enum gt_arena_id arena; /* for a root only: ACT, or SHARED_ACT if other ranks read the value */
+	enum gt_arena_id arena; /* if the value is a root: its arena, ACT, or SHARED_ACT if other ranks read the value */
 	size_t offset;          /* for a root only: byte offset from the start of the activation slot or of SHARED_ACT */
 	ptrdiff_t shift;        /* bytes from the root's address to this value's address. It is 0 except for outputs of GT_OP_ROWS: the root is
 	                           this rank's rows, and the rows of all ranks begin before the root */
@@ -205,14 +212,15 @@ struct gt_plan {
 	struct gt_space *space;
 	struct gt_graph *graph;
 	struct gt_slot *slot;  /* one for each value */
-	struct gt_call *call;  /* one for each lowered node, in execution order */
+	struct gt_call *call;  /* [ncalls] the calls of the lowered nodes, in execution order */
 	int ncalls;
-	struct gt_gather_span *span; /* with sharded parameters: the calls during which each bucket is whole, sorted by gt_gather_span.first */
+	/* if parameters are sharded: the calls during which each bucket is whole, sorted by gt_gather_span.first */
+	struct gt_gather_span *span;
 	int nspans;
-	struct gt_blocks_size act;  /* one activation slot: activations and workspace */
+	struct gt_blocks_size act;  /* bytes of one activation slot, for activations and the workspace of calls */
 	struct gt_blocks_size rows; /* the memory that the plan uses in SHARED_ACT */
 	bool accumulate;       /* kernels add to parameter gradients instead of overwriting them */
-	struct gt_plan *of;    /* if this is an instance (gt_plan_instance): the plan that owns its kernels; NULL: this plan owns them */
+	struct gt_plan *of;    /* if this plan is an instance (gt_plan_instance): the plan that owns its kernels; NULL: this plan owns them */
 	int act_slot;          /* index of the activation slot in ACT that the plan uses */
 	int level;             /* index of the copy of GRAD that the plan uses */
 	int copy;              /* index of the copy of BUFFER that the plan uses */
@@ -221,8 +229,8 @@ struct gt_plan {
 /* The optimizer settings of one parameter that the planner reads. */
 struct gt_update_spec {
 	enum gt_opcode code;
-	struct gt_attr_update attr; /* hyper-parameters; its list of segments is empty */
-	struct gt_seg hyper;        /* learning rate, lr_mul and weight_decay; covers all elements */
+	struct gt_attr_update attr; /* hyper-parameters of the update operation, without a list of segments */
+	struct gt_seg hyper;        /* learning rate, lr_mul and weight_decay of the parameter, as a segment of all its elements */
 };
 
 /* Creates a space with an arena of its own for host data. nstates: number of state tensors that the optimizer keeps for each parameter,
@@ -245,8 +253,8 @@ enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bo
 
 /* norm_folding.c: in an evaluation whose parameters do not change, folds each batch normalisation into the convolution or linear layer
  * before it, if nothing else reads that layer's output and the backend benefits (gt_backend.folds_norms). The node of the normalisation
- * disappears; its activation and its residual become those of the layer. The layer reads its bias from the running mean, so the caller
- * must change the values of the parameters as g->fold tells (session/session_fold.c). Call it after gt_graph_fuse. */
+ * disappears; its activation and its residual become those of the layer. The layer reads its bias from the running mean, so the caller must
+ * change the values of the parameters as g->fold describes (session/session_fold.c). Call it after gt_graph_fuse. */
 enum gt_code gt_plan_fold_norms(struct gt_space *s, struct gt_graph *g, bool deterministic, struct gt_err *err);
 
 /* image_padding.c: where the backend supports it and only convolutions without groups read the images, pads the channels of the images to
@@ -308,24 +316,25 @@ void gt_plan_bind_batch(struct gt_plan *p, void *const *input, void *target);
  * A slot has the entries of one queued step. Kernels are bound to slot 0; for a step in another slot the executor passes them addresses in
  * that slot. The functions that return pointers return NULL before gt_space_alloc. */
 #define GT_SCALER_BYTES 64
-struct gt_range gt_space_all_scalars(const struct gt_space *s); /* position of the scalars of all ranks */
-struct gt_range gt_space_own_scalars(const struct gt_space *s); /* position of this rank's scalars in slot 0 */
+struct gt_range gt_space_all_scalars(const struct gt_space *s); /* returns the position of the scalars of all ranks */
+struct gt_range gt_space_own_scalars(const struct gt_space *s); /* returns the position of this rank's scalars in slot 0 */
 struct gt_scaler *gt_space_scaler(const struct gt_space *s);
 struct gt_scalars *gt_space_scalars(const struct gt_space *s, int slot);
 struct gt_step_args *gt_space_step_args(const struct gt_space *s, int slot);
 
-void *gt_plan_value(const struct gt_plan *p, gt_vid v); /* device address of value v; NULL for images and labels */
-/* Device address of parameter i in PARAM, GRAD, WORK or STATE (state slot `state`), or of a buffer in BUFFER. NULL if the arena is not
- * allocated or is sharded, or if the parameter belongs to another pipeline stage. */
+/* returns the device address of value v; NULL for images and labels, whose address depends on the batch */
+void *gt_plan_value(const struct gt_plan *p, gt_vid v);
+/* Returns the device address of parameter i in PARAM, GRAD, WORK or STATE (state slot `state`), or of buffer i in BUFFER; NULL if the arena
+ * is not allocated or is sharded, or if the parameter belongs to another pipeline stage. */
 void *gt_space_param(const struct gt_space *s, int i, enum gt_arena_id id, int state);
 
-void *gt_space_at(const struct gt_space *s, struct gt_range r); /* device address; NULL before gt_space_alloc */
-/* Position of element e of PARAM, GRAD, WORK or STATE (slot 0). The arena must not be sharded. */
+void *gt_space_at(const struct gt_space *s, struct gt_range r); /* returns the device address of a position; NULL before gt_space_alloc */
+/* Returns the position of element e of PARAM, GRAD, WORK or STATE (slot 0). The arena must not be sharded. */
 struct gt_range gt_space_element(const struct gt_space *s, enum gt_arena_id a, int64_t e);
-/* Position of this rank's shard of bucket b, whether the arena is sharded or whole. */
+/* Returns the position of this rank's shard of bucket b, whether the arena is sharded or whole. */
 struct gt_range gt_space_own_shard(const struct gt_space *s, enum gt_arena_id a, int b);
-int64_t gt_space_shard(const struct gt_space *s, int b); /* number of elements of one shard of bucket b */
-/* Position of the whole bucket b. If the arena is sharded, this is gather slot `slot`, after the shards. */
+int64_t gt_space_shard(const struct gt_space *s, int b); /* returns the number of elements in one shard of bucket b */
+/* Returns the position of the whole bucket b: in a sharded arena, gather slot `slot`, which follows the shards. */
 struct gt_range gt_space_bucket(const struct gt_space *s, enum gt_arena_id a, int b, int slot);
 int gt_space_bucket_of(const struct gt_space *s, int64_t element);
 bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a);
@@ -341,7 +350,7 @@ static inline bool gt_space_is_shared(const struct gt_space *s, enum gt_arena_id
 	return (params && s->shards.spec.shared_params) || (a == GT_A_STATE && gt_space_factored(s)) || a == GT_A_SHARED_ACT;
 }
 
-/* param_residency.c: with sharded parameters, finds the calls of p during which each bucket must be whole (gt_plan.span), and assigns
+/* param_residency.c: if parameters are sharded, finds the calls of p during which each bucket must be whole (gt_plan.span), and assigns
  * gather slots to the buckets. */
 enum gt_code gt_plan_param_residency(struct gt_plan *p, struct gt_err *err);
 

@@ -1,4 +1,4 @@
-/* Names of steps, and the operand addresses of a program. */
+/* Prints the names of steps, and binds the operands of programs to device addresses. */
 #include "plan/program.h"
 
 const char *gt_step_name(enum gt_step_kind k)
@@ -17,7 +17,8 @@ void gt_prog_bind(struct gt_prog *p, const struct gt_space *s)
 	for (int i = 0; i < p->n; i++) {
 		struct gt_call *c = p->step[i].call;
 		struct gt_plan *q = p->step[i].plan;
-		if (q && q->of && q != bound) { /* binds instances of plans here, because strategies make them while they make the program */
+		/* gt_plan_bind for an instance of a plan, because the caller knows only the plans and not the instances that the strategy made */
+		if (q && q->of && q != bound) {
 			gt_plan_bind(q);
 			bound = q;
 		}

@@ -25,8 +25,8 @@
 
 /* X(id, name in dumps) */
 #define GT_STEPS(X)                                                                                                 \
-	X(GT_STEP_LOAD, "load")     /* reads the images and labels of the next micro-batch for the plan */              \
-	X(GT_STEP_BIND, "bind")     /* passes the images and labels of a LOAD to a second plan, too */                   \
+	X(GT_STEP_LOAD, "load")     /* loads the images and labels of the next micro-batch for a plan */                \
+	X(GT_STEP_BIND, "bind")     /* lets a second plan read the images and labels of the last LOAD */                \
 	X(GT_STEP_PASS, "pass")     /* skips the next micro-batch, which only other ranks read */                       \
 	X(GT_STEP_LAUNCH, "launch") /* runs one kernel */                                                               \
 	X(GT_STEP_COMM, "comm")     /* runs the collective or transfer gt_call.comm */                                  \
@@ -44,7 +44,7 @@ enum gt_step_kind {
 };
 const char *gt_step_name(enum gt_step_kind k);
 
-/* The comment of a field names the kinds of step that use it. */
+/* One step. The comment of a field begins with the kinds of step that use the field. */
 struct gt_step {
 	enum gt_step_kind kind;
 	int stream;           /* all kinds: device stream; 0 for kernels, 1 for communication that overlaps with them */
@@ -69,30 +69,33 @@ struct gt_prog {
 	struct gt_attr_recipes recipes;
 };
 
-/* Elements begin ... end - 1 of the flat arenas. */
+/* The elements begin … end - 1 of the flat arenas. */
 struct gt_elements {
 	int64_t begin, end;
 };
 
 /* The calls with which a program checks and applies gradients. */
 struct gt_update {
-	struct gt_call *const *sumsq; /* calls that sum the squares of the stored gradients, for clipping and for the check that gradients
-	                                 are finite: one call, or one for each bucket if each rank sums only its shards */
+	/* calls that sum the squares of the stored gradients, for clipping and for the check that gradients are finite: [nsumsq]: one call, or
+	 * one call for each bucket if each rank sums only its shards */
+	struct gt_call *const *sumsq;
 	int nsumsq;                   /* length of sumsq; 0: no gradients are stored, or the kernel of `check` also computes the sum */
 	struct gt_call *check;
-	struct gt_call *const *update; /* optimizer calls: one for each optimizer; with sharded state, one for each pair of optimizer and
-	                                  bucket */
+	/* [nupdates]: calls that update parameters: one for each optimizer; if the state is sharded, one for each pair of optimizer and
+	 * bucket */
+	struct gt_call *const *update;
 	const int *bucket;             /* [nupdates]: bucket that each entry of update updates; -1: all buckets */
 	int nupdates;                  /* length of update; 0: all updates are fused into the kernels that compute the gradients */
 	struct gt_call *merge;         /* [levels - 1]: call i adds level i + 1 of GRAD to level i */
 	/* [nstale]: elements of GRAD that still have gradients of earlier steps, but whose parameters this program does not train. They must be
-	 * set to 0 before gradients, or their squares for the norm, are summed. */
+	 * set to 0 before gradients are summed, and before squares of gradients are summed for the norm. */
 	const struct gt_elements *stale;
 	int nstale;
 	/* [number of buckets]: true if this program trains no parameter of the bucket. Its gradients are then 0 on every rank and are not
 	 * reduced; its parameters do not change and are not gathered. NULL: the program trains parameters of every trainable bucket */
 	const bool *idle;
-	struct gt_call *add; /* with sharded gradients, one call for each bucket: adds a reduced shard to the shard that this rank keeps */
+	/* if gradients are sharded: [number of buckets]: call b adds a reduced shard of bucket b to the shard that this rank keeps */
+	struct gt_call *add;
 };
 
 /* Fills in the operand addresses of communication outside graphs and of instances of plans. Call it after gt_space_alloc. */

@@ -7,7 +7,7 @@ struct pass {
 	struct gt_graph *g;
 	gt_vid *root;  /* [value]: the value that owns its memory: the value of which it is an alias, or itself */
 	bool *drop;    /* [value]: whether the value is dropped after the forward pass and recomputed */
-	gt_vid *again; /* [value]: for a dropped value, the value that recomputes it; -1: not made yet */
+	gt_vid *again; /* [value]: if the value is dropped, the value that is computed again in its place; -1: not made yet */
 };
 
 /* Returns the index of the first backward node. The nodes before it are the forward pass; the last node of it is the loss. */
@@ -29,7 +29,7 @@ static void find_roots(struct pass *p, int nforward)
 			p->root[gt_node_first_output(&g->nodes[i])] = p->root[gt_node_first_input(&g->nodes[i])];
 }
 
-/* Sets saved[root] to whether the backward pass reads a forward value with this root, before any value is dropped. */
+/* Sets saved[root] to whether the backward pass reads a value of the forward pass with this root, before any value is dropped. */
 static void find_saved(const struct pass *p, int nforward, bool *saved)
 {
 	const struct gt_graph *g = p->g;
@@ -61,7 +61,8 @@ static bool asks_recompute(const struct gt_layer_spec *layers, const struct gt_n
 static enum gt_code choose_drops(struct pass *p, const struct gt_layer_spec *layers, bool cheap, int nforward, struct gt_err *err)
 {
 	struct gt_graph *g = p->g;
-	bool *saved, *kept; /* kept[root]: a layer without recompute = true has an output that shares the memory of this value */
+	/* kept[root]: the value with this root is an output of a layer without recompute = true, or shares memory with such an output */
+	bool *saved, *kept;
 	GT_NEW(saved, g->arena, g->nvalues, err);
 	GT_NEW(kept, g->arena, g->nvalues, err);
 	find_saved(p, nforward, saved);
@@ -140,7 +141,7 @@ enum gt_code gt_graph_recompute(struct gt_graph *g, const struct gt_layer_spec *
 	GT_TRY(choose_drops(&p, layers, cheap, nforward, err));
 	memcpy(backward, g->nodes + nforward, (size_t)nbackward * sizeof *backward);
 	g->nnodes = nforward;
-	int nvalues = g->nvalues; /* number of values that the tables of p cover */
+	int nvalues = g->nvalues; /* number of values before recomputation, which is the length of the tables in p */
 	for (int i = 0; i < nbackward; i++) {
 		struct gt_node *b = &backward[i], *n;
 		for (int k = 0; k < b->nin; k++)

@@ -1,4 +1,4 @@
-/* Data parallelism: forward and backward passes with reductions in between, and the update. */
+/* Builds programs of data parallelism: forward and backward passes with reductions in between, and the update. */
 #include "plan/replicas.h"
 
 #define FIRST_BYTES (1 << 20)
@@ -74,7 +74,7 @@ bool gt_replicas_trains(const struct gt_job *job, int b)
 	return job->space->shards.bucket[b].trainable && job->update && !(job->update->idle && job->update->idle[b]);
 }
 
-/* Returns how many of the first n buckets are reduced. */
+/* Returns how many of the first n buckets are reduced, because this program trains parameters in them. */
 static int count_trained(const struct gt_job *job, int n)
 {
 	int k = 0;
@@ -162,7 +162,7 @@ static void reduce_bucket(struct gt_emit *e, const struct gt_pass_hooks *how, in
 		                                 .bytes = gt_space_element(s, GT_A_GRAD, gt_space_shard(s, b)).offset});
 }
 
-/* Returns the number of buckets that have gradients in any phase of the run. These buckets come first. */
+/* Returns the number of buckets whose parameters have gradients in any phase of the run. These are the first buckets. */
 static int count_trainable(const struct gt_space *s)
 {
 	int n = 0;
@@ -171,8 +171,8 @@ static int count_trainable(const struct gt_space *s)
 	return n;
 }
 
-/* Appends a unit's calls and the communication between them: gathers of parameters before a call, reductions of buckets after it. A rank
- * without samples (there = false) appends only the communication, in the order of the calls of job->like, which is the same in every
+/* Appends a unit's calls and the communication between them: gathers of parameters before a call, reductions of buckets after it. On a rank
+ * without samples (there = false), appends only the communication, in the order of the calls of job->like, which is the same in every
  * plan. */
 static enum gt_code append_pass(struct gt_emit *e, const struct gt_pass_hooks *how, int unit, bool reduces)
 {
@@ -241,7 +241,7 @@ enum gt_code gt_replicas_rank0_update(const struct gt_job *job, struct gt_prog *
 	GT_TRY(gt_replicas_passes(&e, &(struct gt_pass_hooks){.reduce = gt_replicas_sum}));
 	if (job->update) {
 		gt_emit_stream_wait(&e, 1, 0);
-		gt_emit_check(&e); /* every rank makes the check, so that all ranks make the same decision */
+		gt_emit_check(&e); /* all ranks make the check, so that all of them either make or skip the update */
 		for (int i = 0; i < job->update->nupdates && job->at.data == 0; i++)
 			append_update(&e, i);
 		gt_emit_stream_wait(&e, 0, 1);

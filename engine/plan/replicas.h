@@ -58,8 +58,8 @@ void gt_replicas_reduce(struct gt_emit *e, gt_reduce *how, int bucket, int unit)
 /* Returns whether the program of a job trains parameters of bucket b: their gradients are reduced, and the parameters change. */
 bool gt_replicas_trains(const struct gt_job *job, int bucket);
 
-/* Appends an all_gather that collects a whole bucket of arena a (PARAM or WORK) from the shards of all ranks. place: index of the gather
- * slot that receives the bucket if the arena is sharded. */
+/* Appends an all_gather that makes a whole bucket of arena a (PARAM or WORK) from the shards of all ranks. place: if the arena is sharded,
+ * the index of the gather slot that receives the bucket. */
 void gt_replicas_gather(struct gt_emit *e, int bucket, enum gt_arena_id a, int place, int stream);
 /* Appends the optimizer's update, after the CHECK. Without sharded state it updates everything. With sharded state it updates this
  * rank's shards, and then every rank gathers the updated parameters. If the ranks share one copy of the parameters, a barrier replaces

@@ -31,9 +31,9 @@ struct gt_rank_position {
 struct gt_unit {
 	struct gt_plan *plan;   /* the plan that the unit executes. NULL: the unit has no samples and no work. A plan with batch 0: the unit has
 	                           no samples, but takes part in communication that needs every rank (plan/syncbn.h) */
-	int level;              /* level of GRAD that the unit's gradients are written or added to */
+	int level;              /* level (copy) of GRAD to which the unit writes or adds its gradients */
 	int carry;              /* number of additions of levels of GRAD after the unit: `level` to level - 1, then level - 1 to level - 2, … */
-	bool clears;            /* `level` of GRAD is set to 0 before the unit, because no unit with samples writes to it */
+	bool clears;            /* a step sets `level` of GRAD to 0 before the unit, because no unit with samples writes to this level */
 	struct gt_plan **stage; /* mode pipe: the plans of this rank's stages, in ascending order; the member `plan` is stage[0] */
 };
 
@@ -77,7 +77,7 @@ struct gt_strategy {
 	enum gt_code (*schedule)(const struct gt_job *job, struct gt_prog *out, struct gt_err *err);
 };
 
-/* GT_STRATEGY_MODE(ddp): the members of a gt_strategy that follow from the mode's row in base/modes.h. */
+/* GT_STRATEGY_MODE(ddp), for example, sets those members of a gt_strategy that follow from the mode's row in base/modes.h. */
 #define GT_STRATEGY_MODE(word) .name = #word, .ranks = (enum gt_mode_ranks)GT_STRATEGY_RANKS_##word
 enum {
 #define GT_STRATEGY_RANKS(NAME, word, RANKS) GT_STRATEGY_RANKS_##word = GT_RANKS_##RANKS,
@@ -89,7 +89,7 @@ enum {
 GT_MODES(GT_STRATEGY_EXTERN)
 #undef GT_STRATEGY_EXTERN
 
-/* The strategy of a mode. Never NULL. */
+/* Returns the strategy of a mode; never NULL. */
 const struct gt_strategy *gt_strategy_of(enum gt_mode mode);
 
 /* Rejects several ranks for a mode that runs one rank only. nproc: the argument of --nproc; 0: not given, parallel.nproc is used.

@@ -23,7 +23,7 @@ static bool is_training(const struct gt_node *n)
 	return ((const struct gt_attr_norm *)n->attr)->train;
 }
 
-/* Makes n, the newest node, the producer of v instead of the previous producer. */
+/* Makes n, the node that was appended last, the producer of v, which another node produced before. */
 static void take_output(struct gt_graph *g, struct gt_node *n, gt_vid v)
 {
 	n->out[n->nout++] = v;
@@ -31,7 +31,7 @@ static void take_output(struct gt_graph *g, struct gt_node *n, gt_vid v)
 		g->values[v].producer = g->nnodes - 1;
 }
 
-/* Appends operands of `from` to the inputs of n. names ends with NULL. */
+/* Appends the operands of `from` with the given names to the inputs of n. The list of names ends with NULL. */
 static void copy_inputs(struct gt_node *n, const struct gt_node *from, const char *const *names)
 {
 	for (; *names; names++)
@@ -50,7 +50,7 @@ static enum gt_code append_unchanged(struct gt_graph *g, const struct gt_node *o
 	return GT_OK;
 }
 
-/* Appends a collective over the group. */
+/* Appends a node that makes a collective over the ranks of the group, from value `from` to *out. */
 static enum gt_code append_collective(struct pass *p, int kind, gt_vid from, const char *suffix, const struct gt_tdesc *d, gt_vid *out,
                                       struct gt_err *err)
 {
@@ -64,7 +64,7 @@ static enum gt_code append_collective(struct pass *p, int kind, gt_vid from, con
 	return gt_graph_output(p->g, n, suffix, d, out, err);
 }
 
-/* batchnorm → batchnorm.stats, all_gather, batchnorm.merge, batchnorm.y */
+/* Replaces batchnorm by batchnorm.stats, all_gather, batchnorm.merge and batchnorm.y. */
 static enum gt_code rewrite_forward(struct pass *p, struct gt_err *err)
 {
 	const struct gt_node *o = &p->old;
@@ -97,7 +97,7 @@ static enum gt_code rewrite_forward(struct pass *p, struct gt_err *err)
 	return GT_OK;
 }
 
-/* batchnorm.dx → batchnorm.sums, all_reduce, batchnorm.dx */
+/* Replaces batchnorm.dx by batchnorm.sums, all_reduce and batchnorm.dx. */
 static enum gt_code rewrite_backward(struct pass *p, struct gt_err *err)
 {
 	const struct gt_node *o = &p->old;
@@ -116,7 +116,8 @@ static enum gt_code rewrite_backward(struct pass *p, struct gt_err *err)
 	take_output(g, n, gt_node_operand(o, "dbeta"));
 	if (masked >= 0)
 		take_output(g, n, masked);
-	else if (o->nin > gt_opsig_find_input(GT_OP_BATCHNORM_DX, "beta")) /* batchnorm.dx then need not mask dy again */
+	/* batchnorm.sums also writes dy with the mask of the relu, so that batchnorm.dx need not mask dy again */
+	else if (o->nin > gt_opsig_find_input(GT_OP_BATCHNORM_DX, "beta"))
 		GT_TRY(gt_graph_output(g, n, "masked", &x, &masked, err));
 	GT_TRY(append_collective(p, GT_COLL_ALL_REDUCE, sums, "all", &part, &all, err));
 	GT_TRY(gt_graph_node(g, GT_OP_BATCHNORM_DX, o->name, o->attr, &n, err));
@@ -163,7 +164,7 @@ enum gt_code gt_graph_sync_bn_idle(struct gt_graph *g, struct gt_err *err)
 	static const struct gt_attr_norm nothing = {.empty = true};
 	struct gt_attr_norm *empty;
 	int n = 0;
-	gt_vid any = g->input[0]; /* an operand that is not read */
+	gt_vid any = g->input[0]; /* a value for an operand that the kernel does not read, but whose type it checks */
 	for (int i = 0; i < g->ninputs; i++)
 		if (gt_graph_desc(g, g->input[i])->dtype == g->compute)
 			any = g->input[i];

@@ -7,8 +7,8 @@ struct walk {
 	struct gt_graph *g;
 	const int *stage_of;
 	int stages;
-	gt_vid *copy; /* [value]: the copy of a parameter that other stages read; -1: not made yet */
-	int *layer;   /* [parameter]: layer that owns it: the first layer that reads it; -1: none yet */
+	gt_vid *copy; /* [value of a parameter]: the copy of it that other stages read; -1: not made yet */
+	int *layer;   /* [parameter]: index of the layer that owns it, which is the first layer that reads it; -1: none has been found yet */
 };
 
 static int stage_of_layer(const struct walk *w, int layer)

@@ -9,30 +9,31 @@ struct event {
 	const struct gt_call *call;
 	int step;    /* index of the step in the rank's program */
 	int micro;
-	int channel; /* index of the channel of a send or receive; -1 for a collective */
-	int coll_group; /* index of the group of a collective; -1 for a send or receive */
+	int channel; /* send or receive: index of its channel; collective: -1 */
+	int coll_group; /* collective: index of its group; send or receive: -1 */
 	bool sends;
-	bool beside; /* the transfer runs at the same time as the event before it (gt_step.apart is not set) */
+	bool beside; /* the transfer and the event before it run at the same time (gt_step.apart is not set) */
 	bool got;    /* in the simulation: the receive is complete */
 };
 
 /* All transfers from one rank to another within one group and lane. */
 struct channel {
-	int from, to, group, lane; /* from, to: ranks of the world */
+	int from, to, group, lane; /* from, to: world ranks of sender and receiver */
 	const struct event **sent; /* all sends of the channel, in the order of the sender's program */
 	int nsends, nrecvs;
 	/* The fields below are the state of the simulation. */
-	int done, taken; /* number of sends that have begun; number of receives that are complete */
+	int done, taken; /* done: number of sends that have begun; taken: number of receives that are complete */
 	size_t unread;   /* bytes that have been sent and not received yet */
 };
 
-/* A group of ranks and its collectives. */
+/* A group of ranks, and the collectives that its members call. */
 struct coll_group {
 	int group, color, members;
-	int first;                 /* rank of the first member; every member must call the same collectives as this rank */
+	int first;                 /* world rank of the first member; every member must call the same collectives as this rank */
 	const struct event **list; /* the collectives of the first member, in the order of its program */
 	int n;
-	int arrived, round;        /* in the simulation: members that wait in the current collective; completed collectives */
+	/* in the simulation: arrived: number of members that wait in the current collective; round: number of completed collectives */
+	int arrived, round;
 };
 
 struct sim {
@@ -45,10 +46,10 @@ struct sim {
 	int nchannels;
 	struct coll_group *coll_group;
 	int ncoll_groups;
-	int *at;       /* [rank]: index of its next event */
+	int *at;       /* [rank]: index in event[rank] of the event that is simulated next */
 	bool *posted;  /* [rank]: its current event, or current group of simultaneous transfers, has begun but is not complete */
 	int *joined;   /* [rank * GT_GROUP_COUNT + group]: number of collectives that the rank has completed */
-	size_t room;   /* maximum number of unread bytes in a channel; a send that would exceed it waits */
+	size_t room;   /* maximum number of unread bytes in a channel; a send that would exceed this number waits */
 };
 
 struct gt_rank_coords gt_rank_coords_of(int rank, int world, int stages)
@@ -97,7 +98,7 @@ static const char *describe_event(const struct sim *s, const struct event *e, in
 	return buf;
 }
 
-/* Converts a rank within a group to the rank in the world. Returns -1 if the group has no such rank. */
+/* Returns the world rank of the member `rank` of the group with this color; -1: the group has no such member. */
 static int world_rank(const struct sim *s, int group, int color, int rank)
 {
 	for (int r = 0; r < s->world; r++)
@@ -106,7 +107,7 @@ static int world_rank(const struct sim *s, int group, int color, int rank)
 	return -1;
 }
 
-/* Returns the index of a channel. Makes the channel on first use. */
+/* Returns the index of the channel from one rank to another in the group and lane of k. Makes the channel if it does not exist yet. */
 static int channel_of(struct sim *s, int from, int to, const struct gt_attr_comm *k)
 {
 	for (int i = 0; i < s->nchannels; i++)
@@ -116,7 +117,7 @@ static int channel_of(struct sim *s, int from, int to, const struct gt_attr_comm
 	return s->nchannels++;
 }
 
-/* Returns the index of the group of a rank. Makes the group on first use. */
+/* Returns the index of the group to which `rank` belongs. Makes the group if it does not exist yet. */
 static int coll_group_of(struct sim *s, int rank, int group)
 {
 	int color = s->coords[rank].color[group], members = 0;
@@ -129,7 +130,7 @@ static int coll_group_of(struct sim *s, int rank, int group)
 	return s->ncoll_groups++;
 }
 
-/* Makes the event of one communication step. */
+/* Makes the event of one communication step of a rank, and adds it to the rank's list. */
 static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, int step, struct gt_err *err)
 {
 	const struct gt_call *c = p->step[step].call;
@@ -158,7 +159,7 @@ static enum gt_code read_step(struct sim *s, int rank, const struct gt_prog *p, 
 		e->beside = last->channel >= 0 && last->step == step - 1 && last->call->comm->group == k->group &&
 		            last->call->comm->lane == k->lane;
 	}
-	if (peer == rank) { /* both ends are on this rank: the transfer is a copy */
+	if (peer == rank) { /* sender and receiver are both this rank: the transfer is a copy */
 		if (!p->step[step].end)
 			return gt_fail(err, GT_EINTERNAL, "%s: a transfer within one rank must have its send and its receive in the same step",
 			               describe_event(s, e, rank, text));
@@ -296,7 +297,7 @@ static void restart_sim(struct sim *s, size_t room)
 	s->room = room;
 }
 
-/* Returns the index after the group of simultaneous transfers that begins at event i of rank r. */
+/* Returns the index of the first event after those of rank r that run at the same time as event i. */
 static int run_end(const struct sim *s, int r, int i)
 {
 	for (i++; i < s->nevents[r] && s->event[r][i].beside; i++)
@@ -352,14 +353,14 @@ static bool advance_rank(struct sim *s, int r)
 		}
 	}
 	if (m->round <= *round)
-		return news; /* the rank's arrival at the collective may let other ranks continue */
+		return news; /* true, because the rank's arrival at the collective may let other ranks continue */
 	++*round;
 	s->posted[r] = false;
 	s->at[r]++;
 	return true;
 }
 
-/* Simulates every rank except `held` as far as it can run. */
+/* Simulates every rank except rank `held` until no rank can continue. */
 static void run_ranks(struct sim *s, int held)
 {
 	for (bool moved = true; moved;) {
@@ -370,7 +371,7 @@ static void run_ranks(struct sim *s, int held)
 	}
 }
 
-/* Returns a rank that is not at the end of its program; -1: no such rank. */
+/* Returns a rank that has not reached the end of its program; -1: all ranks have. */
 static int find_waiting_rank(const struct sim *s)
 {
 	for (int r = 0; r < s->world; r++)
@@ -379,7 +380,7 @@ static int find_waiting_rank(const struct sim *s)
 	return -1;
 }
 
-/* Returns the error of a deadlock: names the event for which rank r waits, and the position of the other rank. */
+/* Fails because of a deadlock: the error names the event for which rank r waits, and the event at which the other rank waits. */
 static enum gt_code refuse_deadlock(const struct sim *s, int r, struct gt_err *err)
 {
 	char one[256], two[256] = "the end of its program";
@@ -402,8 +403,8 @@ static enum gt_code refuse_deadlock(const struct sim *s, int r, struct gt_err *e
 	               two);
 }
 
-/* Finds the smallest sim.room with which all ranks reach the end of their programs. The search starts at 0. At each deadlock, it increases
- * room until one of the waiting sends can continue. */
+/* Returns the smallest sim.room with which all ranks reach the end of their programs. The search begins at 0. At each deadlock, it
+ * increases sim.room until one of the waiting sends can continue. */
 static size_t least_room(struct sim *s)
 {
 	restart_sim(s, 0);
@@ -422,7 +423,8 @@ static size_t least_room(struct sim *s)
 	}
 }
 
-/* Returns the maximum of unread bytes in a channel to rank `held`: before each step of `held`, other ranks run as far as they can. */
+/* Returns the maximum number of unread bytes in any channel to rank `held`. It simulates the worst case: before each step of `held`, all
+ * other ranks run as far as they can. */
 static size_t most_unread(struct sim *s, int held)
 {
 	size_t most = 0;

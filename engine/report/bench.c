@@ -1,5 +1,5 @@
-/* gt_bench: measures the time of each kernel of an optimizer step with the data and the plan of the config, and the time of communication;
- * starts the ranks and combines their measurements. */
+/* gt_bench: measures the steps of a run with the config's data and plan: the time of each kernel and of the communication. With several
+ * ranks, starts them and combines their measurements. */
 #include "base/clock.h"
 #include "comm.h"
 #include "gtrain_report.h"
@@ -13,13 +13,14 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define MEASURE_STAGES 64 /* maximum number of stages of a rank, the maximum of parallel.virtual_stages */
+#define MEASURE_STAGES 64 /* maximum number of pipeline stages that one rank has, which is the maximum of parallel.virtual_stages */
 
 /* The measurements of one rank, which the ranks exchange. All times are in seconds. */
 struct measured {
 	double step, wait; /* time of an optimizer step; time that the rank spends in communication in a step */
-	double rest; /* time in a step of kernels that belong to no cell of the pipeline: the check and the update */
-	double cell[MEASURE_STAGES][GT_PHASE_COUNT]; /* time of one micro-batch in each phase of each stage of the rank */
+	double rest; /* time in a step of kernels that belong to no cell of the pipeline schedule: the check and the update */
+	/* time of one micro-batch in each phase (forward, backward, …) of each stage of the rank */
+	double cell[MEASURE_STAGES][GT_PHASE_COUNT];
 };
 
 static int by_time(const void *a, const void *b)
@@ -39,7 +40,8 @@ static enum gt_code collect_oldest_window(struct gt_session *s, struct gt_err *e
 	return GT_OK;
 }
 
-/* Runs `steps` full batches in windows, as in training. Restarts the epoch before its incomplete last batch. p: the program of a step. */
+/* Runs `steps` optimizer steps on full batches, queued in windows as in training. Begins a new epoch before the incomplete last batch of an
+ * epoch. p: the program of a step. */
 static enum gt_code run_steps(struct gt_session *s, const struct gt_prog *p, int steps, struct gt_err *err)
 {
 	int64_t full = s->batch.samples / s->batch.size, done = full;
@@ -72,7 +74,7 @@ static enum gt_code run_steps(struct gt_session *s, const struct gt_prog *p, int
 	return GT_OK;
 }
 
-/* Returns the row of a step. All micro-batches of an operation and layer share one row. */
+/* Returns the row of the table to which a program step belongs. All micro-batches of one operation in one layer share a row. */
 static struct gt_bench_row *find_row(struct gt_bench *b, const struct gt_session *s, const struct gt_step *st)
 {
 	struct gt_bench_row r = {{0}, {0}, {0}, 0, 0, 0};
@@ -90,7 +92,7 @@ static struct gt_bench_row *find_row(struct gt_bench *b, const struct gt_session
 	return &b->rows[b->nrows++];
 }
 
-/* Sums the times of each row. times: seconds of each step of the program, summed over `steps` executions. */
+/* Adds up the times of each row. times: seconds of each program step, summed over `steps` executions of the program. */
 static enum gt_code sum_rows(struct gt_bench *b, const struct gt_session *s, const double *times, int steps, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->prog.full;
@@ -120,7 +122,7 @@ static bool is_communication(const struct gt_step *st)
 	return st->kind == GT_STEP_COMM && !st->end;
 }
 
-/* Assigns the time of each step to a cell of the pipeline schedule, to communication, or to the rest. */
+/* Adds the time of each program step to a cell of the pipeline schedule, to communication, or to the rest. */
 static void assign_times(const struct gt_session *s, const double *times, int steps, struct measured *out)
 {
 	const struct gt_prog *p = &s->prog.full;
@@ -162,7 +164,8 @@ static enum gt_code time_steps(struct gt_session *s, const struct gt_prog *p, in
 }
 
 /* Measures the time of communication. With host memory, a call of the communicator has finished when it returns, so its time is measured in
- * an additional pass as in training. Otherwise, the time comes from the pass in which the host waits for every step. */
+ * an additional pass that queues steps as in training. Otherwise, the time comes from `times`, for which the host waited after every
+ * program step. */
 static enum gt_code measure_comm_wait(struct gt_session *s, int steps, const double *times, struct measured *out, struct gt_err *err)
 {
 	const struct gt_prog *p = &s->prog.full;
@@ -183,14 +186,15 @@ static enum gt_code measure_comm_wait(struct gt_session *s, int steps, const dou
 
 static enum gt_code warm_up(struct gt_session *s, const struct gt_prog *p, int steps, struct gt_err *err)
 {
-	GT_TRY(run_steps(s, p, steps < 10 ? 2 : 10, err)); /* warms up caches, pages and clocks */
-	if (s->exec.graphs) /* warms up again: with the time of a step known, more steps are queued at once and recorded as graphs */
+	/* without times: fills caches, maps pages, and lets the clock frequency settle before the measurement */
+	GT_TRY(run_steps(s, p, steps < 10 ? 2 : 10, err));
+	if (s->exec.graphs) /* now that the time of a step is known, more steps are queued at once and recorded as CUDA graphs */
 		for (int i = 0; i < 2; i++)
 			GT_TRY(run_steps(s, p, steps, err));
 	return GT_OK;
 }
 
-/* Measures a step in each phase of the run. */
+/* Measures a step in each phase of the run (with each set of frozen parameters). */
 static enum gt_code measure_phases(struct gt_bench *b, struct gt_session *s, int steps, struct gt_err *err)
 {
 	char when[64];
@@ -227,7 +231,7 @@ static enum gt_code bench_session(struct gt_session *s, int steps, struct gt_ben
 	GT_TRY(time_steps(s, p, steps, &seconds, err));
 	b->step_ms = 1e3 * seconds;
 	b->samples_per_s = 1e3 * (double)s->batch.size / b->step_ms;
-	s->exec.times = times; /* a separate pass, so that reading the clock does not slow down the first pass */
+	s->exec.times = times; /* times are measured in a second pass, because reading the clock after each program step slows the steps down */
 	enum gt_code code = time_steps(s, p, steps, &seconds, err);
 	s->exec.times = NULL;
 	GT_TRY(code);
@@ -242,7 +246,7 @@ static enum gt_code bench_session(struct gt_session *s, int steps, struct gt_ben
 
 /* ---- several ranks: the measurements of all ---------------------------------------------------------------------------------------- */
 
-/* Computes the mean over the copies of the pipeline for each stage. all: one measurement per rank. */
+/* Computes the mean time of each pipeline stage over the copies of the model. all: the measurements of each rank. */
 static enum gt_code average_stages(const struct gt_session *s, const struct measured *all, struct gt_bench *b, struct gt_err *err)
 {
 	int npipe = s->at.npipe;
@@ -265,8 +269,8 @@ static enum gt_code average_stages(const struct gt_session *s, const struct meas
 	return GT_OK;
 }
 
-/* Computes the idle share of a step by the schedule with the measured times of the stages. All ranks start the work after the schedule
- * together. */
+/* Computes the idle share of a step from the pipeline schedule and the measured times of the stages. The check and the update begin after
+ * the schedule on all ranks at the same time. */
 static enum gt_code predict_bubble(const struct gt_session *s, const struct measured *all, struct gt_bench *b, struct gt_err *err)
 {
 	struct gt_grid *g;

@@ -14,13 +14,14 @@ struct gt_picture {
 	int64_t w, h;
 };
 
-#define GT_FONT_STEP 6  /* pixels from one character to the next, at scale 1 */
+#define GT_FONT_STEP 6  /* distance in pixels from one character to the next, at scale 1 */
 #define GT_FONT_HEIGHT 8
 
 /* Returns the number of characters of a text (UTF-8). */
 int gt_pixel_text_length(const char *text);
-bool gt_pixel_text_complete(const char *text); /* whether no character of a text is drawn as a question mark in its place */
-/* Draws a text whose upper left pixel is (x, y). color: 0xRRGGBB. Characters that are not completely inside the picture are left out. */
+/* returns whether the font has all characters of a text, so that none is drawn as a question mark in its place */
+bool gt_pixel_text_complete(const char *text);
+/* Draws a text with its upper left pixel at (x, y). color: 0xRRGGBB. Characters that are not completely inside the picture are left out. */
 void gt_pixel_text(struct gt_picture *to, int64_t x, int64_t y, int scale, const char *text, uint32_t color);
 
 #endif

@@ -18,15 +18,16 @@
 
 static bool is_own_param(const struct gt_graph *g, gt_vid v)
 {
-	int param = v < 0 ? -1 : g->values[v].param; /* fusion also adds activations as inputs: the residual of a batchnorm */
+	/* a fused operation may also have an activation as such an input, for example the residual that batchnorm adds */
+	int param = v < 0 ? -1 : g->values[v].param;
 	return param >= 0 && g->params[param].cls != GT_PARAM_BUFFER;
 }
 
-/* Totals of a layer over the nodes of all graphs. */
+/* Totals of a layer of the model, summed over its nodes in the graphs of all pipeline stages. */
 struct layer {
-	char shape[96]; /* shape of its output for one batch */
-	int64_t params; /* number of elements of its parameters */
-	double flops;   /* FLOPs of a forward pass over one batch */
+	char shape[96]; /* shape of the layer's output for one batch */
+	int64_t params; /* number of elements of the layer's parameters */
+	double flops;   /* FLOPs of the layer's forward pass over one batch */
 };
 
 /* Adds the nodes of a graph to the layers. The output of a layer is the output of its last forward node. Nodes that transfer values and
@@ -64,7 +65,7 @@ static enum gt_code write_layers(struct gt_json *j, struct gt_report *r, const s
 		if (!g)
 			continue;
 		add_graph(r, g, layer, m->nlayers);
-		if (g->output >= 0) { /* this rank has the last stage with the last layer */
+		if (g->output >= 0) { /* this graph has the last stage, which computes the output of the model */
 			const struct gt_tdesc *d = gt_graph_desc(g, g->output);
 			r->outputs = d->dim[0] > 0 ? gt_tdesc_count(d) / d->dim[0] : 0;
 		}
@@ -78,7 +79,7 @@ static enum gt_code write_layers(struct gt_json *j, struct gt_report *r, const s
 }
 
 /* Writes the phases of the run (parts with different frozen parameters), with the FLOPs of a sample. Skips phases that the run does not
- * reach. steps: 0 if the steps of an epoch are not known */
+ * reach. The member "steps" is 0 if the number of steps in an epoch is not known. */
 static void write_phases(struct gt_json *j, const struct gt_world_plan *world_plan)
 {
 	const struct gt_session *s = world_plan->rank[0];
@@ -161,7 +162,7 @@ static enum gt_code write_groups(struct gt_json *j, const struct gt_session *s, 
 	return GT_OK;
 }
 
-/* Writes the blocks of the model with their factors of the learning rate, in the order of the model. */
+/* Writes the blocks of the model, with the learning-rate factor that layer-wise decay gives each block, in the order of the model. */
 static enum gt_code write_blocks(struct gt_json *j, const struct gt_session *s, struct gt_arena *a, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
@@ -182,7 +183,7 @@ static enum gt_code write_blocks(struct gt_json *j, const struct gt_session *s, 
 	return GT_OK;
 }
 
-/* Writes the lengths to which batches of sequences are padded, and how the model reads the texts of the training files. */
+/* Writes the lengths to which sequences of a batch are padded, and the tokenizer's statistics of the training texts. */
 static void write_texts(struct gt_json *j, const struct gt_session *s, uint64_t reading)
 {
 	const struct gt_fitted *l = s->data.files->learned;
@@ -196,7 +197,7 @@ static void write_texts(struct gt_json *j, const struct gt_session *s, uint64_t 
 	if (!l || !l->text.ids || !n->texts)
 		return;
 	double tokens = n->tokens > 0 ? (double)n->tokens : 1;
-	/* tokens: number including n-grams; unknown: share of tokens; truncated: share of texts */
+	/* "tokens": number of different tokens, including n-grams; "unknown": share of all tokens; "truncated": share of all texts */
 	gt_json_row(j, "texts", GT_STR("tokenizer", gt_tokenizer_names[s->conf->data.text.tokenizer]),
 	            GT_INT("vocabulary", l->text.vocab ? l->text.vocab->words.n : 0), GT_INT("tokens", l->text.ids),
 	            GT_INT("max_tokens", s->conf->data.text.max_tokens), GT_NUM("mean_tokens", tokens / (double)n->texts, 6),
@@ -217,8 +218,8 @@ static const char *explain_type(const struct gt_table_fact *f, char *buf, size_t
 	return buf;
 }
 
-/* Writes the columns of a table, in the order of its files, with facts learned from the training split. different: number of different
- * words or classes; mean and std: of numeric columns */
+/* Writes the columns of a table, in the order of its files, with facts learned from the training split. The member "different" is the
+ * number of different words or classes; "mean" and "std" are those of numeric columns. */
 static void write_columns(struct gt_json *j, const struct gt_fitted *l, uint64_t reading)
 {
 	if (!l || !l->table.ncolumns)
@@ -243,7 +244,8 @@ static void write_columns(struct gt_json *j, const struct gt_fitted *l, uint64_t
 	gt_json_uint(j, "reading_bytes", reading);
 }
 
-/* Writes the path of the data, which transforms the threads and the GPU execute, the columns or texts, and the number of samples. */
+/* Writes the path of the data, the names of the transforms that the reading threads and the GPU execute, the columns or texts, and the
+ * number of samples. */
 static enum gt_code write_data(struct gt_json *j, const struct gt_report *r, const struct gt_session *s, struct gt_err *err)
 {
 	const struct { const char *split; int64_t n; } split[] = {
@@ -271,13 +273,13 @@ static enum gt_code write_data(struct gt_json *j, const struct gt_report *r, con
 	return GT_OK;
 }
 
-/* Fills in the warnings and all members except those of write_layers. */
+/* Fills in the warnings and all other members that write_layers does not fill in. */
 static enum gt_code fill_report(struct gt_report *r, struct gt_conf *c, const struct gt_session *s, struct gt_err *err)
 {
 	GT_NEW_STR(r->name, gt_arena_strdup(r->arena, c->name), err);
 	GT_NEW_STR(r->data, gt_arena_strdup(r->arena, s->data.note ? s->data.note : s->data.set[0].where), err);
 	enum gt_code missing = gt_pretrained_check(c, s->space->layout.first, r->arena, &r->pretrained, err);
-	if (missing != GT_ENOINPUT) /* gt_machine_lacks reports a missing file */
+	if (missing != GT_ENOINPUT) /* a missing file is no error here, because gt_machine_lacks reports it */
 		GT_TRY(missing);
 	r->mode = s->strategy->name;
 	r->precision = gt_precision_names[c->precision];
@@ -306,7 +308,7 @@ static void write_warnings(struct gt_json *j, const struct gt_report *r)
 	gt_json_end(j);
 }
 
-/* native: the precisions that the device's hardware supports; "": no machine was checked */
+/* Writes the whole report. native: the precisions that the device's hardware supports; "": there is no device to ask. */
 static enum gt_code write_report(struct gt_json *j, struct gt_report *r, const struct gt_world_plan *world_plan, const char *device,
                                  bool is_auto, const char *native, struct gt_err *err)
 {
@@ -315,9 +317,9 @@ static enum gt_code write_report(struct gt_json *j, struct gt_report *r, const s
 	struct rates run, *group;
 	gt_json_object(j, NULL);
 	gt_json_string(j, "name", r->name);
-	gt_json_string(j, "device", device ? s->device.info.name : NULL); /* no device is open if no name is given */
+	gt_json_string(j, "device", device ? s->device.info.name : NULL); /* if no device is given, none is open, so it has no name */
 	gt_json_add(j, GT_STR("mode", r->mode), GT_INT("world", r->world));
-	if (is_auto) /* a run may have more ranks: parallel.nproc is "auto" and depends on its machine */
+	if (is_auto) /* parallel.nproc is "auto": a run may have another number of ranks on its machine */
 		gt_json_bool(j, "world_is_auto", true);
 	gt_json_string(j, "precision", r->precision);
 	if (*native)
@@ -387,7 +389,7 @@ void gt_report_free(struct gt_report *r)
 
 /* ---- plan ------------------------------------------------------------------------------------------------------------------------ */
 
-/* "# rank 3 of 8, ddp, all_reduce", and the schedule of a pipeline. */
+/* Writes a comment line such as "# rank 3 of 8, ddp, all_reduce" and, with a pipeline, its schedule. */
 static enum gt_code write_plan_head(const struct gt_session *s, FILE *f, struct gt_err *err)
 {
 	struct gt_grid *grid;

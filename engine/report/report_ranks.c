@@ -9,7 +9,8 @@
 
 enum { ROW_BATCH = GT_A_COUNT, ROW_DATA, ROW_FETCHED, ROW_KEPT, ROWS };
 
-/* Returns the bytes of the batches in memory of this rank: inputs and targets of the largest part of a batch, times the batches. */
+/* Returns the memory of this rank's batches in bytes: the inputs and targets of the largest micro-batch part, times the number of parts
+ * that the loader keeps. */
 static uint64_t batch_bytes(const struct gt_session *s)
 {
 	size_t most = 0;
@@ -19,7 +20,8 @@ static uint64_t batch_bytes(const struct gt_session *s)
 			continue;
 		const struct gt_graph *g = t->plan->graph;
 		size_t bytes = g->target < 0 ? 0 : gt_tdesc_bytes(gt_graph_desc(g, g->target));
-		for (int k = 0; k < g->ninputs && !gt_space_factored(s->space); k++) /* images that all ranks share are counted as an arena */
+		/* images in memory that all ranks share are counted with the arenas */
+		for (int k = 0; k < g->ninputs && !gt_space_factored(s->space); k++)
 			bytes += gt_tdesc_bytes(gt_graph_desc(g, g->input[k]));
 		most = bytes > most ? bytes : most;
 	}
@@ -34,7 +36,7 @@ static const char *row_name(const struct gt_world_plan *world_plan, int row)
 	return row == ROW_BATCH     ? (several ? "batches" : "one batch")
 	       : row == ROW_DATA    ? "datasets"
 	       : row == ROW_FETCHED ? "decoded batches"
-	       : row == ROW_KEPT    ? "weights kept in evaluations" /* while the moving average is evaluated */
+	       : row == ROW_KEPT    ? "weights kept in evaluations" /* the trained weights, while an evaluation uses their moving average */
 	                            : gt_arena_name((enum gt_arena_id)row);
 }
 
@@ -62,11 +64,11 @@ static bool is_shared_by_ranks(const struct gt_session *s, int row)
 	return row < GT_A_COUNT && gt_space_is_shared(s->space, (enum gt_arena_id)row);
 }
 
-/* The memory of the planned ranks: bytes[index in world_plan->rank][row]. */
+/* The memory that each planned rank needs: bytes[index in world_plan->rank][row], with a row for each arena and each other use of memory. */
 struct memory {
 	uint64_t (*bytes)[ROWS];
 	bool shown[ROWS];
-	int largest; /* the planned rank that needs the most memory */
+	int largest; /* index of the planned rank that needs the most memory */
 };
 
 static enum gt_code sum_memory(const struct gt_world_plan *world_plan, struct memory *m, struct gt_err *err)
@@ -95,7 +97,7 @@ static void write_memory(struct gt_json *j, const struct gt_world_plan *world_pl
 	gt_json_end(j);
 }
 
-/* Writes, of each arena whose blocks share memory by lifetime, the bytes that are live at the same time: no plan can need less. */
+/* Writes, for each arena whose blocks share memory, the maximum bytes that are live at the same time. No layout can need less. */
 static void write_live(struct gt_json *j, const struct gt_session *s)
 {
 	gt_json_object(j, "live");
@@ -112,7 +114,8 @@ static int group_size(const struct gt_session *s, int group)
 	return group == GT_GROUP_DATA ? s->at.ndata : group == GT_GROUP_PIPE ? s->at.npipe : s->at.world;
 }
 
-/* Returns the bytes that a rank sends in a call. If every rank has a block, count is the size of one block. */
+/* Returns the bytes that a rank sends in a call. For collectives in which each rank has a block, c->count is the number of elements of one
+ * block. */
 static uint64_t bytes_sent(const struct gt_session *s, const struct gt_call *c)
 {
 	uint64_t n = c->count * gt_dtype_size(c->dtype), w = (uint64_t)group_size(s, c->comm->group);
@@ -140,8 +143,8 @@ static uint64_t bytes_sent(const struct gt_session *s, const struct gt_call *c)
 struct traffic {
 	const char *kind, *group;
 	int64_t calls;
-	/* Minimum bytes that the rank has to send, with the best algorithm. For n bytes on W ranks: all_reduce 2 n (W - 1) / W,
-	 * reduce_scatter and all_gather n (W - 1) / W, broadcast n. */
+	/* Bytes that the rank has to send with an optimal algorithm. For n bytes on W ranks: all_reduce 2 n (W - 1) / W, reduce_scatter and
+	 * all_gather n (W - 1) / W, broadcast n. */
 	uint64_t bytes;
 };
 
@@ -169,8 +172,8 @@ static void write_traffic(struct gt_json *j, const struct gt_session *s)
 	gt_json_end(j);
 }
 
-/* Writes a planned rank. last: the last of the consecutive ranks that it stands for; place: index of the rank within its copy of the model,
- * 0 except in a pipeline; steps, samples, flops, traffic: per optimizer step */
+/* Writes what one planned rank needs and does. The member "last" is the last of the consecutive ranks that it stands for; "place" is its
+ * index within its copy of the model, 0 without a pipeline; "steps", "samples", "flops" and the traffic are for one optimizer step. */
 static enum gt_code write_rank(struct gt_json *j, const struct gt_world_plan *world_plan, const struct memory *m, int rank,
                                struct gt_err *err)
 {
@@ -182,7 +185,7 @@ static enum gt_code write_rank(struct gt_json *j, const struct gt_world_plan *wo
 	GT_NEW(seen, world_plan->arena, p->nmicro + 1, err);
 	for (int i = 0; i < p->n; i++) {
 		const struct gt_step *t = &p->step[i];
-		if (t->kind == GT_STEP_LOAD && !seen[t->micro]) { /* the stages of one rank share the batch */
+		if (t->kind == GT_STEP_LOAD && !seen[t->micro]) { /* a batch is counted once, because the stages of one rank share it */
 			seen[t->micro] = true;
 			samples += t->plan->graph->batch / t->plan->graph->views;
 		}
@@ -209,7 +212,8 @@ static bool param_in_bucket(const struct gt_space *s, int param, int bucket)
 }
 
 /* Writes a bucket: consecutive parameters whose gradients are communicated together, in the order in which the backward pass completes
- * them. learned: its parameters are trained; shard_bytes: bytes of one rank's shard, if it is sharded. */
+ * them. The member "learned" means that the parameters are trained; "shard_bytes" is the size of one rank's shard, if the bucket is
+ * sharded. */
 static void write_bucket(struct gt_json *j, const struct gt_session *s, int b)
 {
 	const struct gt_space *sp = s->space;
@@ -233,7 +237,8 @@ static void write_bucket(struct gt_json *j, const struct gt_session *s, int b)
 	gt_json_end(j);
 }
 
-/* Writes, for each parameter, which of the ranks that share its bucket have a shard of it. nbuckets: number of buckets of lower ranks. */
+/* Writes, for each parameter, the range of ranks whose shards of its bucket contain it. nbuckets: number of buckets that were written for
+ * the ranks before this one. */
 static void write_owners(struct gt_json *j, const struct gt_session *s, int nbuckets)
 {
 	const struct gt_space *sp = s->space;
@@ -248,7 +253,7 @@ static void write_owners(struct gt_json *j, const struct gt_session *s, int nbuc
 	}
 }
 
-/* Writes the buckets and owners of all ranks of the first copy of the model. */
+/* Writes the buckets, and the owners of parameters, of all ranks in the first copy of the model. */
 static void write_buckets(struct gt_json *j, const struct gt_world_plan *world_plan)
 {
 	static const char *const sharded[] = {[GT_SHARD_NONE] = "",
@@ -263,7 +268,8 @@ static void write_buckets(struct gt_json *j, const struct gt_world_plan *world_p
 		for (int b = 0; !world_plan->rank[i]->at.data && b < world_plan->rank[i]->space->shards.nbuckets; b++)
 			write_bucket(j, world_plan->rank[i], b);
 	gt_json_end(j);
-	gt_json_string(j, "sync", world_plan->copies > 1 ? gt_sync_method_name(spec->sync) : ""); /* how all copies make the same update */
+	/* the method by which all copies of the model make the same update */
+	gt_json_string(j, "sync", world_plan->copies > 1 ? gt_sync_method_name(spec->sync) : "");
 	gt_json_string(j, "sharded", sharded[spec->sharding]);
 	gt_json_array(j, "owners");
 	for (int i = 0; i < world_plan->nplanned; i++) {
@@ -285,7 +291,8 @@ static double stage_flops(const struct gt_graph *g)
 	return flops;
 }
 
-/* slots: maximum number of micro-batches whose activations are in memory at the same time */
+/* Writes one pipeline stage. all: FLOPs of all stages. slots: maximum number of micro-batches whose activations are in memory at the same
+ * time. */
 static void write_stage(struct gt_json *j, const struct gt_world_plan *world_plan, int stage, double all, int slots)
 {
 	const struct gt_graph *g = gt_world_plan_graph(world_plan, stage, 0);
@@ -336,8 +343,8 @@ enum gt_code gt_report_ranks(struct gt_json *j, const struct gt_world_plan *worl
 	GT_TRY(gt_world_plan_verify(world_plan, &proof, err));
 	write_memory(j, world_plan, &m, m.largest);
 	write_live(j, world_plan->rank[m.largest]);
-	gt_json_uint(j, "decoding", world_plan->rank[m.largest]->prog.decoding_bytes); /* decoder buffers of a rank */
-	gt_json_array(j, "common"); /* arenas that all ranks of a host share */
+	gt_json_uint(j, "decoding", world_plan->rank[m.largest]->prog.decoding_bytes); /* bytes of the decoder buffers of one rank */
+	gt_json_array(j, "common"); /* names of the arenas that all ranks of a host share */
 	for (int row = 0; row < ROWS; row++)
 		if (m.shown[row] && is_shared_by_ranks(world_plan->rank[0], row))
 			gt_json_string(j, NULL, row_name(world_plan, row));

@@ -6,7 +6,7 @@
 #include "session/world_plan.h"
 
 /* Verifies that the steps of all ranks match, and writes the memory, traffic and steps of each rank, the buckets, and the stages of a
- * pipeline as members of the open object *j. part: number of samples of a micro-batch on the first rank. */
+ * pipeline as members of the open object *j. part: number of samples of one micro-batch that the first rank processes. */
 enum gt_code gt_report_ranks(struct gt_json *j, const struct gt_world_plan *world_plan, int64_t part, struct gt_err *err);
 
 #endif

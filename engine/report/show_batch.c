@@ -1,5 +1,5 @@
-/* `gtrain show`: the samples of a step, from the loader of a run. A loader on the CPU gives the same pixels as a loader on a GPU, and the
- * same samples as the loaders of several ranks together. Therefore one rank on the CPU shows the samples of any run of the config. */
+/* `gtrain show`: takes the samples of a step from the loader of a run. A loader on the CPU delivers the same pixels as on a GPU, and a
+ * loader of one rank delivers the samples of all ranks. Therefore one rank on the CPU can show the samples of any run of the config. */
 #include "base/arena.h"
 #include "report/show_parts.h"
 #include "skipped.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Changes a config so that one rank on the CPU reads all samples of a step at once, and no other samples. */
+/* Changes a config so that one rank on the CPU reads exactly the samples that all ranks of the run read in a step. */
 static enum gt_code make_one_rank(const struct gt_conf *given, struct gt_conf *c, struct gt_err *err)
 {
 	struct gt_rank_position at;
@@ -29,12 +29,12 @@ static enum gt_code make_one_rank(const struct gt_conf *given, struct gt_conf *c
 }
 
 /* ---- one sample ----------------------------------------------------------------------------------------------------------------- */
-/* Sums over the values of images. */
+/* Sums over the pixel values of images. */
 struct sums {
 	double n, sum, squares;
 };
 
-/* Converts the values of an image back to pixels: undoes the scale and shift of the gather kernel. */
+/* Converts the values of an image back to pixels 0 ... 255, by undoing the scale and shift of the gather kernel. */
 static void restore_pixels(const struct gt_attr_gather *attr, const float *x, int64_t pixels, int64_t c, uint8_t *out)
 {
 	for (int64_t i = 0; i < pixels * c; i++) {
@@ -92,7 +92,8 @@ static enum gt_code add_sample(struct gt_show_job *j, const struct gt_batch *b, 
 }
 
 /* ---- the steps ------------------------------------------------------------------------------------------------------------------- */
-/* Describes how the samples of a batch are mixed. The random draw is a pure function, so it can be repeated here. */
+/* Describes how the samples of a batch are mixed in pairs. The random numbers are a pure function of seed and step, so they are computed
+ * again here. */
 static void describe_mix(const struct gt_show_job *j, const struct gt_batch *b, int64_t step, struct gt_shown_mix *out)
 {
 	const struct gt_conf *c = j->s->conf;
@@ -201,7 +202,7 @@ static enum gt_code find_split(const char *word, enum gt_split *out, struct gt_e
 	return gt_fail(err, GT_EUSAGE, "expected the split train, valid or test, got '%.60s'", word);
 }
 
-/* Marks a sample that the loader could not read. */
+/* Marks a shown sample as skipped, because the loader could not read it, and warns about it. */
 static void mark_skipped(void *user, int set, int64_t i, const char *why)
 {
 	const struct gt_show_job *j = user;
@@ -222,7 +223,7 @@ static void warn_of_rows(void *user, const char *why)
 		spec->warn(spec->user, text);
 }
 
-/* Reports the samples that were skipped. */
+/* Warns about the samples that the loader has skipped, and marks those that are shown. */
 static enum gt_code report_skipped(struct gt_show_job *j, struct gt_err *err)
 {
 	if (j->s->data.skipped)

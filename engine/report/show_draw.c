@@ -1,4 +1,5 @@
-/* Draws samples of a split that is evaluated. The data of such a split is often sorted by class, and its first batch then has one class. */
+/* Chooses the samples that are shown of a split for evaluation. Its data is often sorted by class, so the first batch might have only one
+ * class. */
 #include "base/arena.h"
 #include "exec/epoch_order.h"
 #include "report/show_parts.h"
@@ -27,7 +28,7 @@ enum gt_code gt_show_draw(struct gt_show_job *j, enum gt_split split, struct gt_
 	GT_NEW(index, j->a, n, err);
 	GT_TRY(gt_permute(GT_SAMPLER_GTRAIN, (uint64_t)j->s->conf->seed, 0, v->n, order, err));
 	GT_TRY(number_samples(j, v, order, round, err));
-	for (int64_t r = 0; taken < n; r++) /* one sample of each class, then a second one, and so on */
+	for (int64_t r = 0; taken < n; r++) /* takes one sample of each class, then a second one of each class, and so on */
 		for (int64_t i = 0; i < v->n && taken < n; i++)
 			if (round[i] == r)
 				index[taken++] = v->index ? v->index[order[i]] : order[i];

@@ -24,7 +24,7 @@ static int by_share(const void *a, const void *b)
 	return x->share != y->share ? (x->share < y->share) - (x->share > y->share) : (x->class > y->class) - (x->class < y->class);
 }
 
-/* Fills in all classes whose share is not 0. */
+/* Adds each class whose share in the mixed target is not 0 to out->share, the largest share first. */
 static enum gt_code add_shares(struct gt_show_job *j, const float *target, int64_t n, struct gt_shown_sample *out, struct gt_err *err)
 {
 	int64_t some = 0;
@@ -65,7 +65,7 @@ enum gt_code gt_show_targets(struct gt_show_job *j, const struct gt_batch *b, in
 	const struct gt_dataset *d = j->data;
 	bool mixed = gt_session_mixes(s) && !strcmp(j->out->split, "train");
 	int64_t width = d->target.width ? d->target.width : mixed ? s->data.mixing.classes : 0;
-	/* b NULL (--plain): from the data */
+	/* without a batch (--plain), targets come directly from the data */
 	const float *target = b ? (const float *)b->target + i * width : width && d->target.width ? (float *)d->target.data + i * width : NULL;
 	if (target && width)
 		return s->conf->data.targets == GT_TARGETS_NUMBERS ? add_numbers(j, target, width, out, err)
@@ -76,7 +76,8 @@ enum gt_code gt_show_targets(struct gt_show_job *j, const struct gt_batch *b, in
 }
 
 /* ---- numbers and codes ----------------------------------------------------------------------------------------------------------- */
-/* Makes the names of the numeric values of a table, in order: continuous columns and parts of dates, then NAME_na. */
+/* Sets the names of the values in the input "values" of a table: continuous columns and parts of dates, then columns NAME_na, which mark
+ * missing values. */
 static enum gt_code name_values(struct gt_show_job *j, const struct gt_table_facts *f, struct gt_err *err)
 {
 	if (j->value_name || !f->ncolumns)
@@ -111,7 +112,7 @@ static enum gt_code add_values(struct gt_show_job *j, const struct gt_model_inpu
 	return GT_OK;
 }
 
-/* Fills in the name of a categorical column and the category of a code. */
+/* Fills in the name of the k-th categorical column and the category that a code stands for. */
 static enum gt_code describe_code(struct gt_show_job *j, const struct gt_table_facts *f, int k, int32_t code, struct gt_shown_value *to,
                                   struct gt_err *err)
 {
@@ -142,7 +143,7 @@ static enum gt_code add_codes(struct gt_show_job *j, const struct gt_model_input
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------------------------------------------- */
-/* Writes a token as text: a word, a byte, an n-gram, or the id of the token without a vocabulary. */
+/* Returns the text of a token: a word, a byte or an n-gram, or the token's id if there is no vocabulary. */
 static char *token_text(struct gt_show_job *j, const struct gt_tokenizer *t, int32_t id)
 {
 	size_t n;
@@ -184,7 +185,7 @@ static int64_t count_tokens(const struct gt_show_job *j, const char *name, int64
 }
 
 /* ---- inputs ---------------------------------------------------------------------------------------------------------------------- */
-/* The input "lengths" is left out: it only has the number of tokens. */
+/* The input "lengths" is not shown: it has only the number of tokens of each text. */
 enum gt_code gt_show_inputs(struct gt_show_job *j, const struct gt_batch *b, int64_t i, struct gt_shown_sample *out, struct gt_err *err)
 {
 	const struct gt_model_spec *m = &j->s->conf->model;

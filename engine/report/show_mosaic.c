@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TILE 160    /* small images are enlarged to about this side, by an integer factor */
-#define NARROWEST 128 /* minimum width of a tile, for its caption */
+#define TILE 160    /* small images are enlarged by an integer factor, to sides of about this number of pixels */
+#define NARROWEST 128 /* minimum width of a tile in pixels, so that a caption fits */
 #define LARGEST 320 /* maximum side of a tile; larger images are reduced */
 #define GAP 12
 #define TITLE 36
@@ -25,14 +25,14 @@
 #define FAINT 0x6a6a6a
 
 struct layout {
-	int64_t side_h, side_w; /* size of a tile in pixels */
-	double factor;          /* scale factor of all images */
+	int64_t side_h, side_w; /* height and width of a tile in pixels */
+	double factor;          /* factor by which all images are enlarged or reduced */
 	int columns, rows;
-	int lines, scale; /* captions: number of lines; scale of the font: 1, or 2 if they fit */
+	int lines, scale; /* captions: number of lines; scale of the font: 2 if all captions fit in that size, else 1 */
 };
 
 /* ---- scaling --------------------------------------------------------------------------------------------------------------------- */
-/* Returns the part of source pixel `at` that is between low and high, 0 ... 1. */
+/* Returns the share of source pixel `at` that lies between the coordinates low and high, 0 ... 1. */
 static double covered_part(int64_t at, double low, double high)
 {
 	return fmin((double)(at + 1), high) - fmax((double)at, low);
@@ -67,7 +67,7 @@ bool gt_shown_is_drawn(const char *name)
 	return gt_pixel_text_complete(name);
 }
 
-/* Writes a caption with the numbers of classes whose names the font lacks. */
+/* Writes a caption. A class whose name has characters that the font lacks is written as its number. */
 static const char *drawn_caption(const struct gt_shown_sample *s, int line, char *buf, size_t size)
 {
 	struct gt_shown_share share[MOST_NAMES];
@@ -82,7 +82,7 @@ static const char *drawn_caption(const struct gt_shown_sample *s, int line, char
 	return gt_shown_caption(&drawn, line, buf, size);
 }
 
-/* Sets number of lines and font scale of the captions. */
+/* Sets the number of lines and the font scale of the captions. */
 static void measure_captions(const struct gt_shown *b, struct layout *l)
 {
 	char text[256];

@@ -14,17 +14,17 @@
 struct gt_show_job {
 	const struct gt_show_spec *spec;
 	struct gt_session *s;
-	const struct gt_dataset *data; /* the dataset of the samples */
+	const struct gt_dataset *data; /* the dataset that contains the shown samples */
 	struct gt_shown *out;
 	struct gt_arena *a;            /* out->arena */
-	const char **value_name;       /* [columns of the input "values"]; NULL: no names */
+	const char **value_name;       /* [nvalue_names] names of the columns of the input "values"; NULL: not set */
 	int nvalue_names;
 	struct gt_dataset raw;         /* --plain, for a table: the table as it was read; else empty */
 	struct gt_skipped *raw_skipped;
 };
 
-/* Replaces the view of a split that has samples by spec->samples of them, or all if it has fewer: drawn by the seed, and of each class in
- * turn if the targets are classes. */
+/* Reduces the view of a split that has samples to spec->samples of them, or to all if it has fewer. The samples are drawn with the seed
+ * and, if the targets are classes, from each class in turn. */
 enum gt_code gt_show_draw(struct gt_show_job *j, enum gt_split split, struct gt_err *err);
 
 /* Fills in the targets of a sample in row i of a batch, as the network gets them. */
@@ -32,10 +32,10 @@ enum gt_code gt_show_targets(struct gt_show_job *j, const struct gt_batch *b, in
 /* Fills in the inputs of row i of a batch that are not images: values, codes, tokens. */
 enum gt_code gt_show_inputs(struct gt_show_job *j, const struct gt_batch *b, int64_t i, struct gt_shown_sample *out, struct gt_err *err);
 
-/* Open and close the files that gt_show_plain reads; closing also works after a failure. */
+/* gt_show_plain_open opens the files that gt_show_plain reads, and gt_show_plain_close closes them, also after a failure. */
 enum gt_code gt_show_plain_open(struct gt_show_job *j, struct gt_err *err);
 void gt_show_plain_close(struct gt_show_job *j);
-/* Fills in the image, text, cells and targets of sample out->index from the data. */
+/* Fills in the image, text, cells and targets of sample out->index as they are in the data, without transforms. */
 enum gt_code gt_show_plain(struct gt_show_job *j, struct gt_shown_sample *out, struct gt_err *err);
 
 #endif

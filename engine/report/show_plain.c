@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LARGEST 512 /* longest side of an image in memory; a larger image is reduced */
+#define LARGEST 512 /* maximum side of an image in memory, in pixels; a larger image is reduced */
 
 /* ---- images ---------------------------------------------------------------------------------------------------------------------- */
 /* Decodes a whole file into out->image, and reduces an image that is larger than LARGEST. */
@@ -46,7 +46,7 @@ static enum gt_code read_image(struct gt_show_job *j, struct gt_shown_sample *ou
 		code = decode_image(j, &file, scratch, out, &why);
 	gt_image_scratch_close(scratch);
 	free(file.data);
-	if (code == GT_EDATA && j->s->data.skipped) { /* the loader has reported the error */
+	if (code == GT_EDATA && j->s->data.skipped) { /* the loader skips unreadable samples and has already reported this one */
 		out->image = (struct gt_shown_image){0};
 		return GT_OK;
 	}
@@ -122,7 +122,7 @@ static enum gt_code read_cells(struct gt_show_job *j, struct gt_shown_sample *ou
 	return GT_OK;
 }
 
-/* Copies the other fields of data without files without change. */
+/* Copies those inputs of a sample that the data contains as arrays (no files, no table) without a transform. */
 static enum gt_code copy_fields(struct gt_show_job *j, struct gt_shown_sample *out, struct gt_err *err)
 {
 	struct gt_batch b = {.n = 1};

@@ -69,7 +69,7 @@ static void on_event(struct gt_smoke_test *s, const struct gt_json_value *e)
 	}
 }
 
-/* Handles a line from a rank: an event of rank 0, or a message for the user. */
+/* Handles a line that a rank has printed: an event of rank 0, or a message for the user. */
 static void handle_rank_line(void *user, const char *line)
 {
 	static const char first[] = "[rank 0] ";
@@ -112,12 +112,13 @@ enum gt_code gt_smoke_start_ranks(struct gt_smoke_test *s, char *const *base, co
 	r.capture = true;
 	s->heard = gt_clock();
 	enum gt_code code = gt_ranks_launch(&r, s->conf, s->run, NULL, &o, err);
-	if (code != GT_OK && s->plan.ranks == 1 && err && !strncmp(err->msg, only, strlen(only))) /* with one rank, its number is not shown */
+	/* with one rank, removes the prefix with the number of the rank */
+	if (code != GT_OK && s->plan.ranks == 1 && err && !strncmp(err->msg, only, strlen(only)))
 		memmove(err->msg, err->msg + strlen(only), strlen(err->msg + strlen(only)) + 1);
 	GT_TRY(code);
 	if (s->no_memory)
 		return gt_fail_memory(err, 0);
-	int sig = gt_signals_pending(); /* no launcher handles signals between the two launches */
+	int sig = gt_signals_pending(); /* no launcher handles a signal that arrives between two launches, so this function looks for one */
 	return sig ? gt_fail(err, (enum gt_code)(128 + sig), "ended by signal %d (%s)", sig, strsignal(sig)) : GT_OK;
 }
 
@@ -217,7 +218,7 @@ static enum gt_code compare_tensor(const struct gt_ckpt *a, const struct gt_ckpt
 	return GT_OK;
 }
 
-/* Fails with an error that names the tensors of a file that differ. */
+/* Fails with an error that lists the tensors that differ between file `file` of two checkpoints. */
 static enum gt_code report_tensor_diff(const struct gt_ckpt *a, const struct gt_ckpt *b, int file, struct gt_err *err)
 {
 	struct gt_ckpt_tensor t;

@@ -1,5 +1,5 @@
-/* `gtrain run --smoke --against cpu`: the run of the smoke test again on the CPU, and once more on the device with each operation compared
- * with the CPU's (against/against.h). */
+/* `gtrain run --smoke --against cpu`: repeats the run of the smoke test on the CPU and compares the losses. Then repeats it on the device
+ * and compares the results of each operation with the CPU's (against/against.h). */
 #include "base/clock.h"
 #include "base/fileio.h"
 #include "base/json_read.h"
@@ -13,20 +13,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FINDINGS (64 << 20) /* maximum bytes of a file of findings */
+#define MAX_FINDINGS (64 << 20) /* maximum size in bytes of a file with the findings of one rank */
 
-/* Relative difference of the losses of two correct runs that rounding may cause: it grows from step to step, and a value near the kink of a
- * relu may take the other side. Measured on the simulator: up to 1e-4 in fp32 and 1e-2 in bf16 (tests/cudasim/test_cudasim_nets.sh). */
+/* Maximum relative difference of the losses of two correct runs. Rounding differences grow from step to step, and may change the sign of a
+ * value near 0, where relu has a kink. Measured on the simulator: up to 1e-4 in fp32 and 1e-2 in bf16
+ * (tests/cudasim/test_cudasim_nets.sh). */
 static const double run_limit[] = {
 	[GT_PREC_FP32] = 1e-3, [GT_PREC_TF32] = 1e-2, [GT_PREC_BF16] = 5e-2, [GT_PREC_FP16] = 2e-2};
 
-/* Two runs may be this many times as far apart as a run and one in which each result is moved by one rounding: most operations round more
- * than once. */
+/* The losses of the two runs may differ by this multiple of the change that one rounding error in the result of each operation causes,
+ * because most operations round more than once. */
 #define AMPLIFIED 10
-#define ROUNDINGS 3 /* number of such runs: one alone may miss a value near the kink of a relu */
+#define ROUNDINGS 3 /* number of runs with such rounding errors; a single run may miss a value near the kink of a relu */
 
 /* ---- the run on the CPU ------------------------------------------------------------------------------------------------------------- */
-/* Returns the precision in which the CPU runs: that of --against, else that of the config if the CPU has it, else fp32. */
+/* Sets *out to the precision in which the CPU runs: the one given by --against, else the config's if the CPU supports it, else fp32. */
 static enum gt_code find_cpu_precision(const struct gt_smoke_test *s, int *out, struct gt_err *err)
 {
 	GT_TRY(gt_against_precision(s->opts->against, out, err));
@@ -41,7 +42,7 @@ static enum gt_code add_option(struct gt_smoke_test *s, const char **more, int *
 	return GT_OK;
 }
 
-/* Trains on the CPU. against: a further option --against, or NULL. */
+/* Trains on the CPU. against: the argument of an option --against for this run, or NULL. */
 static enum gt_code run_on_cpu(struct gt_smoke_test *s, const char *dir, int precision, const char *against, struct gt_smoke_curve *curve,
                                struct gt_err *err)
 {
@@ -61,7 +62,7 @@ static enum gt_code run_on_cpu(struct gt_smoke_test *s, const char *dir, int pre
 }
 
 /* ---- two checkpoints ---------------------------------------------------------------------------------------------------------------- */
-/* Returns the 2-norm of a - b over that of b. */
+/* Returns the 2-norm of a - b, divided by the 2-norm of b. */
 static double relative_distance(const struct gt_tdesc *d, const void *a, const void *b)
 {
 	double off = 0, size = 0;
@@ -140,8 +141,9 @@ static void pair_curves(struct gt_against_runs *r, const struct gt_smoke_curve *
 	}
 }
 
-/* Raises the limit if this training amplifies rounding: Adam, for example, makes steps of the size of the learning rate for gradients that
- * are 0 but for rounding. Further runs on the CPU, in which each result of each operation is moved by one rounding, show by how much. */
+/* Raises the limit r->limit if this training amplifies rounding errors. Adam, for example, makes steps of the size of the learning rate
+ * even for gradients that consist of rounding errors only. To measure the amplification, trains again on the CPU with a rounding error
+ * added to each result of each operation. */
 static enum gt_code measure_amplification(struct gt_smoke_test *s, int precision, const struct gt_smoke_curve *cpu,
                                           struct gt_against_runs *r, struct gt_err *err)
 {
@@ -201,7 +203,7 @@ static int by_time(const void *a, const void *b)
 	return d ? d : (x->before > y->before) - (x->before < y->before);
 }
 
-/* Puts the rows that differ first, in the order of their first difference, then those that were not compared. */
+/* Sorts the rows: first the operations that differ, by their first difference, then the operations that were not compared. */
 static enum gt_code sort_rows(struct gt_smoke_test *s, const struct rows *rows, struct gt_against_operations *o, struct gt_err *err)
 {
 	struct gt_against_operation *v;
@@ -247,7 +249,7 @@ static enum gt_code read_row(struct gt_smoke_test *s, int rank, const char *line
 	return GT_OK;
 }
 
-/* Reads the findings of one rank. */
+/* Reads the file with the findings of one rank, and adds them to the rows. */
 static enum gt_code read_findings(struct gt_smoke_test *s, const char *dir, int rank, struct rows *rows, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], name[64], *text, *next;
@@ -265,7 +267,7 @@ static enum gt_code read_findings(struct gt_smoke_test *s, const char *dir, int 
 	return code;
 }
 
-/* Runs the steps once more on the device, with each operation compared. One step is queued at a time, so that its values can be read. */
+/* Runs the steps on the device again, and compares each operation. Only one step is queued at a time, so that its values can be read. */
 static enum gt_code run_compared(struct gt_smoke_test *s, const char *dir, struct gt_err *err)
 {
 	static const char *const sets[] = {"window=1", "cuda_graphs=false", "parallel.timeout=600.0"};
@@ -277,7 +279,8 @@ static enum gt_code run_compared(struct gt_smoke_test *s, const char *dir, struc
 		GT_TRY(add_option(s, more, &n, "set", sets[i], err));
 	GT_TRY(add_option(s, more, &n, "against", s->opts->against, err));
 	GT_TRY(add_option(s, more, &n, "out", dir, err));
-	s->conf->parallel.timeout = 600; /* of this launcher: a step takes many times longer than the config expects */
+	/* seconds until this launcher gives up; the comparison makes a step many times longer than the config's timeout assumes */
+	s->conf->parallel.timeout = 600;
 	enum gt_code code = gt_smoke_start_ranks(s, s->opts->run_argv, more, n, s->conf->path, err);
 	s->conf->parallel.timeout = timeout;
 	return code == GT_OK ? GT_OK : gt_fail_prefix(err, "the run whose operations are compared");
@@ -299,7 +302,7 @@ static enum gt_code compare_operations(struct gt_smoke_test *s, struct gt_agains
 }
 
 /* ---- the result --------------------------------------------------------------------------------------------------------------------- */
-/* ", and 2 operations were not compared", or "". */
+/* Writes text such as ", and 2 operations were not compared" to buf, or "" if all were compared. */
 static const char *absent_text(const struct gt_against_operations *o, char *buf, size_t size)
 {
 	*buf = 0;

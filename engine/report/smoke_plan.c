@@ -25,10 +25,11 @@
 
 static bool is_on_cpu(const struct gt_conf *c, const struct gt_run_opts *o)
 {
-	return o->against || gt_device_choice(o->device ? o->device : c->device) < 1; /* with against, the steps run on the CPU too */
+	/* with --against, the steps are also executed on the CPU */
+	return o->against || gt_device_choice(o->device ? o->device : c->device) < 1;
 }
 
-/* Returns the number of ranks that parallel.cuts requires; it names the layers at which the stages of a pipeline begin. */
+/* Returns the number of ranks that parallel.cuts requires. This key lists the layers at which the stages of a pipeline begin. */
 static int count_cut_ranks(const struct gt_conf_parallel *p)
 {
 	int64_t each = p->schedule == GT_PIPE_INTERLEAVED ? p->virtual_stages : 1;
@@ -45,7 +46,8 @@ static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 	    fits = gpus > 0   ? gpus
 	           : cpus > 2 ? cpus
 	                      : 2;
-	int replicas = (int)p->replicas, n = (int)p->nproc; /* in modes other than pipe, replicas and cuts have their defaults */
+	/* parallel.replicas and parallel.cuts are settings of mode pipe; in other modes they have their defaults */
+	int replicas = (int)p->replicas, n = (int)p->nproc;
 	if (gt_strategy_of(p->mode)->ranks == GT_RANKS_ONE)
 		return 1;
 	if (o->nproc > 0)
@@ -63,17 +65,18 @@ static int choose_ranks(const struct gt_conf *c, const struct gt_run_opts *o)
 	return fits < 2 ? 1 : n;
 }
 
-/* Returns the number of which each batch must be a multiple, so that all ranks, micro-batches and virtual shards have equal sizes. */
+/* Returns the number by which each batch size must be divisible, so that all ranks, micro-batches and virtual shards have equal sizes. */
 static int64_t batch_unit(const struct gt_conf *c, int ranks)
 {
 	return c->train.accumulate * gt_strategy_of(c->parallel.mode)->least_micro(c, ranks);
 }
 
-/* Chooses the batch, over all ranks. */
+/* Returns the number of samples in a batch over all ranks. */
 static int64_t choose_batch(const struct gt_conf *c, const struct gt_run_opts *o, const struct gt_report *r, int ranks)
 {
 	double sample = (2 * GT_SMOKE_STEPS - GT_SMOKE_SAVE) * r->flops_train + 2 * GT_SMOKE_EPOCH * gt_session_tta_views(c) * r->flops_forward;
-	int64_t unit = batch_unit(c, ranks), n = 2 * unit; /* batch normalisation needs two samples in each part */
+	/* the smallest batch has two samples in each part, because batch normalisation needs two */
+	int64_t unit = batch_unit(c, ranks), n = 2 * unit;
 	if (!is_on_cpu(c, o) || (double)r->batch * sample <= CPU_FLOPS)
 		return r->batch;
 	while ((double)(2 * n) * sample <= CPU_FLOPS)
@@ -81,14 +84,14 @@ static int64_t choose_batch(const struct gt_conf *c, const struct gt_run_opts *o
 	return n < r->batch ? n : r->batch;
 }
 
-/* Returns the number of training samples to read: enough for GT_SMOKE_EPOCH batches without the samples of the validation split, if any.
- * The size of this split varies around its share (exec/split_samples.h), so half a batch is added. */
+/* Returns the number of training samples to read: enough for GT_SMOKE_EPOCH batches after the validation split is taken out. The size of
+ * that split is random (exec/split_samples.h), so half a batch is added. */
 static int64_t choose_samples(const struct gt_conf *c, int64_t batch)
 {
 	double valid = c->data.valid, n = (double)(GT_SMOKE_EPOCH * batch);
 	if (valid > 0)
 		n = fmax(ceil((GT_SMOKE_EPOCH + 0.5) * (double)batch / (1 - valid)), ceil(2 / valid));
-	if (n > INT32_MAX) /* data.valid is close to 0 or to 1 */
+	if (n > INT32_MAX) /* n is this large only if data.valid is close to 0 or to 1 */
 		return c->data.limit;
 	return c->data.limit > 0 && c->data.limit < (int64_t)n ? c->data.limit : (int64_t)n;
 }
@@ -171,8 +174,8 @@ static enum gt_code make_texts(const struct gt_conf *c, const char *dir, int64_t
 	return set_path(p, a, err, "data.root", dir, false);
 }
 
-/* Generates files like the table or texts of the config, and sets *out to a config that reads them. why: the error about the missing
- * data. */
+/* Generates a table or texts of the kind that the config describes, and sets *out to a config that reads them. why: the error about the
+ * missing data. */
 static enum gt_code make_data(const struct gt_conf *c, const char *dir, int ranks, const struct gt_err *why, struct gt_arena *a,
                               struct gt_smoke_plan *p, struct gt_smoke *shown, struct gt_conf **out, struct gt_err *err)
 {
@@ -190,7 +193,8 @@ static enum gt_code make_data(const struct gt_conf *c, const char *dir, int rank
 	return gt_conf_load_text(c->path, c->text, strlen(c->text), p->sets, p->nsets, out, err);
 }
 
-/* Sets *r to the report of the config. If its data is missing, reports on *made, a config that reads generated data. */
+/* Sets *r to the report of the config c. If the data of c is missing, generates data, and sets *made to a config that reads it and *r to
+ * the report of that config. */
 static enum gt_code report_or_make_data(struct gt_conf *c, const char *dir, struct gt_arena *a, struct gt_smoke_plan *p,
                                         struct gt_smoke *shown, struct gt_json *json, struct gt_report **r, struct gt_conf **made,
                                         struct gt_err *err)
@@ -213,7 +217,7 @@ static enum gt_code report_or_make_data(struct gt_conf *c, const char *dir, stru
 	return gt_check(*made, NULL, p->ranks, false, json, r, err);
 }
 
-/* Starts from initial weights if the file of model.pretrained is missing. */
+/* If the file of model.pretrained is missing, changes the config to begin with initial weights. */
 static enum gt_code replace_missing_weights(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_arena *a,
                                             struct gt_smoke_plan *p, struct gt_smoke *shown, struct gt_err *err)
 {
@@ -275,12 +279,12 @@ static enum gt_code fill_plan(const struct gt_conf *c, const struct gt_run_opts 
 		GT_TRY(set_int(p, a, err, "data.limit", shown->samples));
 	if (c->data.valid > 0) {
 		int64_t n = r->train_samples + (r->valid_samples > 0 ? r->valid_samples : 0);
-		/* With many classes, each class has only one sample, and "valid" has no sample of it. A table needs a training sample of each
-		 * class, because its classes come from the training split. */
+		/* A stratified split with many classes has one sample of each class, and none of it for "valid". Only tables need a stratified
+		 * split: their classes come from the training split, which must have a sample of each class. */
 		if (gt_format_content(c->data.format) != GT_CONTENT_TABLE)
 			GT_TRY(set_text(p, a, err, "data.stratify", "false"));
 		if (leaves_full_batch(c, !absent && n < shown->samples ? n : shown->samples, shown->batch))
-			GT_TRY(set_text(p, a, err, "data.drop_last", "true")); /* a batch of one sample cannot be normalised */
+			GT_TRY(set_text(p, a, err, "data.drop_last", "true")); /* batch normalisation cannot normalise a last batch of one sample */
 	}
 	if (c->data.eval_batch > shown->samples)
 		GT_TRY(set_int(p, a, err, "data.eval_batch", shown->batch));
@@ -295,7 +299,7 @@ static enum gt_code fill_plan(const struct gt_conf *c, const struct gt_run_opts 
 	GT_TRY(set_text(p, a, err, "log.command", "\"\""));
 	GT_TRY(set_text(p, a, err, "log.report", "false"));
 	GT_TRY(set_text(p, a, err, "log.mlflow.uri", "\"\""));
-	if (c->reproducible == GT_REPRO_NONE) /* otherwise, a GPU may sum in a different order in the second run */
+	if (c->reproducible == GT_REPRO_NONE) /* without this, a GPU may add numbers in a different order in the second run */
 		GT_TRY(set_text(p, a, err, "reproducible", "run"));
 	return GT_OK;
 }
@@ -325,7 +329,7 @@ enum gt_code gt_smoke_check(const struct gt_run_opts *o, struct gt_err *err)
 enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, const char *dir, struct gt_arena *a, struct gt_smoke_plan *out,
                            struct gt_smoke *shown, struct gt_err *err)
 {
-	struct gt_json json = {0}; /* the report for users, which is not needed here */
+	struct gt_json json = {0}; /* gt_check also writes the report as JSON, which is not needed here */
 	struct gt_report *r = NULL;
 	struct gt_conf *made = NULL;
 	*out = (struct gt_smoke_plan){0};

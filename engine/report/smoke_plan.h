@@ -12,21 +12,21 @@
 #include "gtrain.h"
 
 #define GT_SMOKE_STEPS 6  /* number of optimizer steps of the uninterrupted run */
-#define GT_SMOKE_SAVE 4   /* the resumed run starts after this step */
-#define GT_SMOKE_EPOCH 3  /* number of batches in an epoch */
+#define GT_SMOKE_SAVE 4   /* optimizer step after which the resumed run continues */
+#define GT_SMOKE_EPOCH 3  /* number of full batches in an epoch of the smoke test */
 
 #define GT_SMOKE_SETS 29
 struct gt_smoke_plan {
 	int ranks;
-	const char *sets[GT_SMOKE_SETS]; /* changes of the config in the form of --set, for example "data.batch=16", in the arena */
+	const char *sets[GT_SMOKE_SETS]; /* [nsets] changes of the config in the form of --set, for example "data.batch=16"; in the arena */
 	int nsets;
 };
 
-/* Fails for options that a smoke test does not support. */
+/* Fails if o has an option that a smoke test does not support. */
 enum gt_code gt_smoke_check(const struct gt_run_opts *o, struct gt_err *err);
-/* Fills the plan, and the members of `shown` that describe it. Fails if planning a run fails. Replaces missing data: images by synthetic
- * images; rows of a table whose columns the config lists, and texts, by generated files in the folder dir, which it creates; weights of
- * model.pretrained by initial weights. */
+/* Plans the smoke test: fills *out, and the members of `shown` that describe it. Fails if planning a run of the config fails. Replaces
+ * missing data: images by synthetic images; rows of a table whose columns the config lists, and texts, by generated files in the folder
+ * dir, which it creates; weights of model.pretrained by initial weights. */
 enum gt_code gt_smoke_plan(struct gt_conf *c, const struct gt_run_opts *o, const char *dir, struct gt_arena *a, struct gt_smoke_plan *out,
                            struct gt_smoke *shown, struct gt_err *err);
 

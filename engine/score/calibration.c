@@ -1,7 +1,8 @@
 #include "score/calibration.h"
 #include <math.h>
 
-/* Bin i has the probabilities above i / GT_CALIBRATION_BINS, up to (i + 1) / GT_CALIBRATION_BINS. */
+/* Returns the index of the bin of a probability: bin i has the probabilities above i / GT_CALIBRATION_BINS, up to (i + 1) /
+ * GT_CALIBRATION_BINS. */
 static int find_bin(double p)
 {
 	int i = (int)ceil(p * GT_CALIBRATION_BINS) - 1;
@@ -11,7 +12,7 @@ static int find_bin(double p)
 void gt_calibration_add(struct gt_calibration *c, double probability, bool right)
 {
 	struct gt_calibration_bin *b = &c->bin[find_bin(probability)];
-	b->probability += probability; /* a sum until gt_calibration_finish divides it */
+	b->probability += probability; /* a sum; gt_calibration_finish divides it by the number of predictions */
 	b->right += right;
 	b->n++;
 	c->n++;

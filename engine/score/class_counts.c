@@ -9,7 +9,7 @@ enum gt_code gt_class_counts_add(struct gt_class_counts *t, const struct gt_outp
 		return gt_fail_memory(err, (size_t)rows->classes * sizeof *t->of);
 	for (int64_t i = 0; i < rows->n; i++) {
 		const float *z = rows->z + i * rows->classes;
-		for (int64_t c = 0; c < rows->classes && rows->target; c++) { /* several labels: each label is predicted or not */
+		for (int64_t c = 0; c < rows->classes && rows->target; c++) { /* samples with several labels: each label is predicted or not */
 			bool there = rows->target[i * rows->classes + c] > 0.5f;
 			t->of[c].support += there;
 			t->of[c].predicted += z[c] > 0;
@@ -35,7 +35,8 @@ void gt_class_counts_free(struct gt_class_counts *t)
 	t->of = NULL;
 }
 
-/* Returns the mean F1 over the classes that occur as a label or a prediction: f1_score with average="macro" and zero_division=0. */
+/* Returns the mean F1 over the classes that occur as a label or a prediction, like scikit-learn's f1_score with average="macro" and
+ * zero_division=0. */
 double gt_counts_f1(const struct gt_class_counts *t)
 {
 	double sum = 0;
@@ -48,7 +49,8 @@ double gt_counts_f1(const struct gt_class_counts *t)
 	return seen ? sum / (double)seen : NAN;
 }
 
-/* matthews_corrcoef: 0 if all samples have one class or one prediction. */
+/* Returns the Matthews correlation coefficient, like scikit-learn's matthews_corrcoef; 0 if all labels or all predictions are the same
+ * class. */
 double gt_counts_mcc(const struct gt_class_counts *t)
 {
 	double n = 0, correct = 0, both = 0, support2 = 0, predicted2 = 0;
@@ -64,7 +66,7 @@ double gt_counts_mcc(const struct gt_class_counts *t)
 	return n > 0 ? scale > 0 ? (correct * n - both) / scale : 0 : NAN;
 }
 
-/* balanced_accuracy_score: the mean recall over the classes that occur as a label. */
+/* Returns the mean recall over the classes that occur as a label, like scikit-learn's balanced_accuracy_score. */
 double gt_counts_balanced_acc(const struct gt_class_counts *t)
 {
 	double sum = 0;

@@ -13,18 +13,20 @@
 #include "score/outputs.h"
 
 struct gt_class_count {
-	int64_t support, predicted, correct; /* number of samples of the class; assigned to it; correctly assigned */
+	/* number of samples of the class; number of samples predicted as the class; number of these predictions that are correct */
+	int64_t support, predicted, correct;
 };
 
 struct gt_class_counts {
-	int64_t classes, ignore;   /* ignore: samples with this label are ignored */
+	int64_t classes, ignore;   /* classes: number of classes; ignore: samples with this label are not counted */
 	struct gt_class_count *of; /* [classes]; owned */
 };
 
 enum gt_code gt_class_counts_add(struct gt_class_counts *t, const struct gt_output_rows *rows, struct gt_err *err);
 void gt_class_counts_free(struct gt_class_counts *t);
 
-#define GT_COUNTS_FUNCTION(word, ...) double gt_counts_##word(const struct gt_class_counts *t); /* NAN: there were no samples */
+/* returns a score; NAN if no samples were counted */
+#define GT_COUNTS_FUNCTION(word, ...) double gt_counts_##word(const struct gt_class_counts *t);
 GT_SCORES_OF_COUNTS(GT_COUNTS_FUNCTION)
 #undef GT_COUNTS_FUNCTION
 

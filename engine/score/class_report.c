@@ -25,7 +25,7 @@ static void add_weighted(struct gt_class_mean *m, double weight, const struct gt
 	m->f1 += weight * s->f1;
 }
 
-/* Returns the mean area over the classes for which it is defined. */
+/* Returns the mean area under the ROC curve over the classes for which the area is defined. */
 static double mean_area(const struct gt_class_report *r)
 {
 	double sum = 0;
@@ -67,7 +67,8 @@ static int64_t count_below(const double *sorted, int64_t n, double v, bool equal
 }
 
 /* Returns the probability that a positive sample has a larger score than a negative sample, where equal scores count half (Mann-Whitney;
- * the sum is exact). NAN: no positive or no negative sample. p, positive: [all]. own: memory for one value per positive sample. */
+ * the sum is exact). NAN: no positive or no negative sample. p[all]: the scores. positive[all]: whether each sample is positive. own:
+ * scratch memory for one value per positive sample. */
 static double roc_area(const double *p, const bool *positive, int64_t all, double *own)
 {
 	int64_t n = 0, halves = 0;
@@ -89,9 +90,9 @@ static double roc_area(const double *p, const bool *positive, int64_t all, doubl
 /* ---- one label for each sample --------------------------------------------------------------------------------------------------- */
 
 struct gt_class_tally {
-	int64_t classes, ignore, cap; /* cap: number of samples for which there is memory */
+	int64_t classes, ignore, cap; /* cap: number of samples for which memory is allocated */
 	int64_t n;                    /* number of counted samples */
-	int64_t added;                /* number of added samples, including ignored samples; for messages */
+	int64_t added;                /* number of added samples, including ignored samples, for error messages */
 	float *z;                     /* [n][classes]: outputs minus the largest output of the sample */
 	double *sum;                  /* [n]: sum of exp(z) of the sample */
 	int32_t *label, *predicted;   /* [n] */
@@ -174,7 +175,7 @@ enum gt_code gt_class_tally_add(struct gt_class_tally *t, const float *z, const 
 
 /* ---- the areas under the ROC curves -------------------------------------------------------------------------------------------- */
 
-#define BLOCK 16 /* number of classes whose probabilities are computed at once: their outputs are in one or two cache lines */
+#define BLOCK 16 /* number of classes whose probabilities are computed at once; their outputs of a sample are in one or two cache lines */
 
 /* Sets the areas of all classes, and their mean over the classes for which the area is defined. */
 static enum gt_code compute_areas(const struct gt_class_tally *t, struct gt_class_report *r, struct gt_err *err)
@@ -200,7 +201,7 @@ static enum gt_code compute_areas(const struct gt_class_tally *t, struct gt_clas
 	}
 	free(p);
 	free(own);
-	if (t->classes == 2) /* the areas are equal except for their last bits */
+	if (t->classes == 2) /* with two classes, the areas are equal except for rounding */
 		r->score[0].auc = r->score[1].auc;
 	r->auc = mean_area(r);
 	return GT_OK;
@@ -220,7 +221,8 @@ static int by_frequency(const void *a, const void *b)
 	return x->n != y->n ? (x->n > y->n ? -1 : 1) : by_cell(a, b);
 }
 
-/* Sets the list of confused classes, and the matrix if it is not too large. */
+/* Sets the list of confused pairs of classes, the most frequent pair first, and, with at most GT_CONFUSION_CLASSES classes, the confusion
+ * matrix. */
 static enum gt_code compute_confusion(const struct gt_class_tally *t, struct gt_arena *a, struct gt_class_report *r, struct gt_err *err)
 {
 	struct gt_confusion_cell *cell;
@@ -290,7 +292,8 @@ enum gt_code gt_class_tally_report(struct gt_class_tally *t, struct gt_arena *a,
 /* ---- several labels --------------------------------------------------------------------------------------------------------------- */
 
 struct gt_target_tally {
-	int64_t width, cap, n; /* cap: number of samples for which there is memory */
+	/* width: number of labels of a sample; cap: number of samples for which there is memory; n: number of added samples */
+	int64_t width, cap, n;
 	float *z, *target;     /* [n][width] */
 };
 
@@ -339,7 +342,8 @@ static bool has_label(const struct gt_target_tally *t, int64_t i)
 	return t->target[i] > 0.5f;
 }
 
-/* Counts each label, and the samples whose labels are all predicted correctly. */
+/* Counts the labels, predictions and correct predictions of each class. Returns the number of samples whose labels are all predicted
+ * correctly. */
 static int64_t count_labels(const struct gt_target_tally *t, struct gt_class_report *r)
 {
 	int64_t exact = 0;
@@ -374,7 +378,7 @@ static void compute_label_means(const struct gt_target_tally *t, struct gt_class
 	                                  ratio_or_zero(2 * correct, support + predicted)};
 }
 
-/* Sets the areas of all labels and their mean, and the mean loss: the binary cross entropy of all labels. */
+/* Sets the area under the ROC curve of each label, the mean of these areas, and the mean binary cross entropy of all labels. */
 static enum gt_code compute_label_areas(const struct gt_target_tally *t, struct gt_class_report *r, struct gt_err *err)
 {
 	size_t n = (size_t)t->n + 1;
@@ -383,7 +387,7 @@ static enum gt_code compute_label_areas(const struct gt_target_tally *t, struct 
 	for (int64_t c = 0; c < t->width && p && there; c++) {
 		for (int64_t i = 0; i < t->n; i++) {
 			double z = (double)t->z[i * t->width + c];
-			p[i] = z; /* in the order of the probabilities */
+			p[i] = z; /* an output ranks samples like its probability, which grows with it */
 			there[i] = has_label(t, i * t->width + c);
 			loss += (z > 0 ? z : 0) - z * (double)t->target[i * t->width + c] + log1p(exp(-fabs(z)));
 		}

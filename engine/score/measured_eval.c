@@ -7,7 +7,7 @@
 #include "team/team.h"
 #include <math.h>
 
-/* State of an evaluation; on rank 0 with the outputs so far. */
+/* The state of an evaluation; rank 0 also has the outputs of the samples so far. */
 struct measuring {
 	bool counts, auc, values;
 	struct gt_class_counts class_counts;
@@ -17,7 +17,7 @@ struct measuring {
 	void *user;
 };
 
-/* Returns whether a key of the config names the score. */
+/* Returns whether the config names the score as the metric of one of its keys. */
 static bool is_named(const struct gt_conf *c, enum gt_score score)
 {
 	return gt_metric_is(c->checkpoint.best_metric, score) || gt_metric_is(c->train.early_stop.metric, score) ||
@@ -38,7 +38,7 @@ static enum gt_code add_rows(void *user, const struct gt_output_rows *rows, stru
 	return m->also ? m->also(m->user, rows, err) : GT_OK;
 }
 
-/* Computes the area under the ROC curve, as in struct gt_class_report. NAN: it is not defined for any class. */
+/* Sets *out to the mean area under the ROC curve, as in struct gt_class_report; NAN: the area is not defined for any class. */
 static enum gt_code compute_auc(const struct gt_report_tally *t, double *out, struct gt_err *err)
 {
 	struct gt_class_report *r;

@@ -11,7 +11,8 @@
 #include "score/outputs.h"
 
 enum gt_code gt_measured_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err);
-/* The same, but also calls also(user, rows, err) with the outputs, like gt_outputs_open. also NULL: no call. */
+/* Evaluates a split like gt_measured_eval, and also calls also(user, rows, err) on rank 0 with the outputs, as gt_outputs_open describes.
+ * also: NULL: no call. */
 enum gt_code gt_measured_eval_also(struct gt_session *s, enum gt_split split,
                                    enum gt_code (*also)(void *user, const struct gt_output_rows *rows, struct gt_err *err), void *user,
                                    struct gt_scores *out, struct gt_err *err);

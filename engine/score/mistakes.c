@@ -25,7 +25,8 @@ void gt_mistakes_free(struct gt_mistakes *m)
 	free(m->order);
 }
 
-/* Inserts a mistake after all worse or equal mistakes. Returns its entry, whose arrays the caller fills; NULL: not among the worst. */
+/* Inserts a mistake after all worse or equal mistakes. Returns its entry, whose arrays the caller fills; NULL: x is not among the m->most
+ * worst mistakes. */
 static struct gt_mistake *insert_mistake(struct gt_mistakes *m, const struct gt_mistake *x)
 {
 	int i = m->n;
@@ -53,7 +54,7 @@ static int64_t find_largest(const float *z, int64_t n)
 	return best;
 }
 
-/* Sets p to the softmax of the outputs. */
+/* Writes the softmax of the outputs z[n] to p. largest: index of the largest output. */
 static void fill_softmax(double *p, const float *z, int64_t n, int64_t largest)
 {
 	double sum = 0;

@@ -19,13 +19,14 @@
 struct gt_mistakes {
 	int most;                 /* maximum number of mistakes to keep */
 	int64_t ignore;           /* samples with this label are ignored */
-	bool numbers;             /* targets are numeric; false: targets with one value for each output are labels */
-	struct gt_mistake *worst; /* [n] without the contents of samples; `value` and `wanted` are in the unit of the outputs; owned */
+	bool numbers;             /* targets are numeric; false: a sample has a class, or one label for each output */
+	/* [n] mistakes, the worst first, without the contents of samples; members `value` and `wanted` are in the unit of the outputs; owned */
+	struct gt_mistake *worst;
 	int n;
 	double *numbers_of;       /* [most][2 * outputs] predictions and targets of worst[]; owned; NULL: targets are not numeric */
-	double *probability;      /* [outputs] of one sample; owned */
-	int64_t seen;             /* number of samples so far */
-	int64_t *order;           /* index in the dataset of each sample, in the order of the evaluation; owned */
+	double *probability;      /* [outputs] scratch memory for the probabilities of one sample; owned */
+	int64_t seen;             /* number of samples added so far */
+	int64_t *order;           /* dataset index of each sample, in the order of the evaluation; owned */
 	struct gt_calibration calibration; /* sums, before gt_calibration_finish */
 };
 

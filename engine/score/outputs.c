@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Message of a rank: this header, n labels or rows of targets, n rows of outputs. */
+/* The message of a rank with its part of a batch: this header, then n labels or rows of targets, then n rows of outputs. */
 struct part {
 	int64_t first, n; /* index of the first sample in the batch, and number of samples; n is 0 on a rank without outputs */
 };
@@ -12,11 +12,11 @@ struct gt_outputs {
 	struct gt_session *s;
 	enum gt_code (*take)(void *user, const struct gt_output_rows *rows, struct gt_err *err);
 	void *user;
-	int64_t rows, classes; /* rows: maximum number of samples of a part */
+	int64_t rows, classes; /* rows: maximum number of samples in a part; classes: number of outputs of a sample */
 	bool numbers;          /* targets are f32 [n, classes], not labels */
 	size_t bytes;          /* bytes of a part */
 	void *raw;             /* the outputs of a batch in the compute dtype */
-	char *own, *all;       /* the part of this rank; on rank 0, the parts of all ranks */
+	char *own, *all;       /* own: the part of this rank; all: the parts of all ranks, on rank 0 */
 };
 
 static void *targets_of(char *part)
@@ -24,7 +24,7 @@ static void *targets_of(char *part)
 	return part + sizeof(struct part);
 }
 
-/* Returns the bytes of the target of a sample. */
+/* Returns the bytes of the targets of one sample. */
 static size_t target_bytes(const struct gt_outputs *o)
 {
 	return o->numbers ? (size_t)o->classes * sizeof(float) : sizeof(int32_t);
@@ -35,8 +35,8 @@ static float *rows_of(const struct gt_outputs *o, char *part)
 	return (float *)(void *)(part + sizeof(struct part) + (size_t)o->rows * target_bytes(o));
 }
 
-/* Returns the plan of an evaluation program that computes the model's output; NULL: this rank has no samples, or not the last stage of the
- * pipeline. */
+/* Returns the plan of an evaluation program that computes the model's output; NULL: this rank has no samples, or the last stage of the
+ * pipeline is on another rank. */
 static const struct gt_plan *find_output_plan(const struct gt_prog *p)
 {
 	for (int i = 0; i < p->n; i++)
@@ -48,7 +48,7 @@ static const struct gt_plan *find_output_plan(const struct gt_prog *p)
 /* Sets the number of outputs of the model and the kind of its targets, which in a pipeline only the ranks of the last stage know. */
 static enum gt_code find_classes(const struct gt_session *s, struct gt_outputs *o, struct gt_err *err)
 {
-	int64_t found[3] = {0, 0, 0}; /* number of dimensions; classes; 1 if targets are not labels */
+	int64_t found[3] = {0, 0, 0}; /* number of dimensions of the output; number of outputs of a sample; 1 if targets are not labels */
 	for (int i = 0; i < s->prog.nplans && !found[0]; i++) {
 		const struct gt_graph *g = s->prog.plan[i]->graph;
 		if (g->output < 0)
@@ -68,7 +68,7 @@ static enum gt_code find_classes(const struct gt_session *s, struct gt_outputs *
 	return GT_OK;
 }
 
-/* Copies outputs and labels of this rank's samples from the device. */
+/* Copies the outputs and targets of this rank's samples in the batch from the device to o->own. */
 static enum gt_code read_own_rows(struct gt_outputs *o, const struct gt_prog *p, struct gt_err *err)
 {
 	struct gt_session *s = o->s;
@@ -100,7 +100,7 @@ static enum gt_code deliver_rows(const struct gt_outputs *o, char *part, struct 
 	return rows.n ? o->take(o->user, &rows, err) : GT_OK;
 }
 
-/* Delivers the parts of all ranks in the order of the samples. */
+/* Calls o->take with the samples of all parts, in the order of the split. */
 static enum gt_code deliver_in_order(const struct gt_outputs *o, int64_t samples, struct gt_err *err)
 {
 	for (int64_t next = 0; next < samples;) {

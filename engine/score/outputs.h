@@ -20,17 +20,17 @@ struct gt_outputs;
 
 /* The outputs (logits) for some samples of a split. */
 struct gt_output_rows {
-	int64_t n, classes;   /* number of samples; number of outputs of a sample */
+	int64_t n, classes;   /* number of samples; number of outputs of each sample */
 	const float *z;       /* [n * classes] */
-	const int32_t *label; /* [n]; NULL: targets are numeric */
-	const float *target;  /* [n * classes]; NULL: targets are labels */
+	const int32_t *label; /* [n] class of each sample; NULL: targets are numeric */
+	const float *target;  /* [n * classes] targets; NULL: targets are labels */
 };
 
-/* Makes evaluations of the session call `take`. split: the split that will be evaluated. All ranks call it together. GT_ECONFIG: the output
- * of the model is not one value for each class. */
+/* Makes evaluations of the session call `take` on rank 0 with the outputs of each batch. split: the split that will be evaluated. All ranks
+ * call it together. GT_ECONFIG: the output of the model is not one value for each class. */
 enum gt_code gt_outputs_open(struct gt_session *s, enum gt_split split,
                              enum gt_code (*take)(void *user, const struct gt_output_rows *rows, struct gt_err *err), void *user,
                              struct gt_outputs **out, struct gt_err *err);
-void gt_outputs_close(struct gt_outputs *o); /* o may be NULL. Evaluations of the session no longer call `take` */
+void gt_outputs_close(struct gt_outputs *o); /* Ends the calls of `take` by evaluations of the session, and frees o. o may be NULL. */
 
 #endif

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The sums over the samples of one target. */
+/* Sums over all samples, for one target. */
 struct sums {
 	double absolute, square; /* sums of the absolute and of the squared differences between outputs and targets */
 	double mean, spread;     /* mean of the targets, and sum of their squared distances from the mean */
@@ -10,7 +10,7 @@ struct sums {
 
 struct gt_value_tally {
 	int64_t width, n;
-	int64_t bad; /* index, from 1, of the first sample with an output that is not finite; 0: none */
+	int64_t bad; /* number, from 1, of the first sample with a non-finite output; 0: none */
 	struct sums of[];
 };
 

@@ -19,13 +19,14 @@
 
 struct gt_value_tally;
 
-/* width: number of targets of a sample. */
+/* width: number of target values of a sample. */
 enum gt_code gt_value_tally_open(int64_t width, struct gt_value_tally **out, struct gt_err *err);
 void gt_value_tally_close(struct gt_value_tally *t); /* t may be NULL */
 void gt_value_tally_add(struct gt_value_tally *t, const float *z, const float *target, int64_t n);
-/* Makes the report in the arena, in the unit of the outputs. Names are not set. GT_EDIVERGED: an output was not finite. */
+/* Computes the report in the arena, in the unit of the outputs. The caller sets the names of the targets. GT_EDIVERGED: an output was not
+ * finite. */
 enum gt_code gt_value_tally_report(const struct gt_value_tally *t, struct gt_arena *a, struct gt_value_report **out, struct gt_err *err);
-/* Sets mae, rmse and r2 of *out, in the unit of the targets. scale: [width]. */
+/* Sets mae, rmse and r2 of *out, in the unit of the targets. scale[width]: the conversion of each target from the unit of the outputs. */
 void gt_value_tally_means(const struct gt_value_tally *t, const struct gt_value_scale *scale, struct gt_scores *out);
 
 #endif

@@ -13,7 +13,7 @@ struct gt_batch_slice gt_batch_eval_slice(const struct gt_session *s)
 	return (struct gt_batch_slice){.parts = s->at.ndata, .part0 = s->at.data, .nparts = 1};
 }
 
-/* Sets up virtual shards. The batch is divided into shards, and each shard into train.accumulate pieces. A rank has consecutive shards. */
+/* Divides the batch into virtual shards, and each shard into train.accumulate pieces. A rank has consecutive shards. */
 static enum gt_code partition_by_shards(struct gt_session *s, bool train, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
@@ -45,7 +45,8 @@ static enum gt_code partition_by_micros(struct gt_session *s, struct gt_err *err
 		                      (long long)accumulate);
 	s->batch.micro = s->batch.size / accumulate;
 	int pieces = 1;
-	if (gt_session_is_pipeline(s)) /* at most one chunk per sample */
+	/* a micro-batch is divided into parallel.chunks parts, but not into more parts than it has samples on a rank */
+	if (gt_session_is_pipeline(s))
 		pieces = (int)(s->batch.micro / s->at.ndata < c->parallel.chunks ? s->batch.micro / s->at.ndata : c->parallel.chunks);
 	pieces = pieces ? pieces : 1;
 	s->batch.slice = (struct gt_batch_slice){.parts = s->at.ndata * pieces, .part0 = s->at.data * pieces, .nparts = pieces,
@@ -67,7 +68,7 @@ enum gt_code gt_batch_partition_open(struct gt_session *s, bool train, struct gt
 	int64_t n = s->data.view[GT_TRAIN].n;
 	s->batch.size = c->data.batch > 0 ? c->data.batch : c->data.batch_per_rank * s->at.ndata;
 	GT_TRY(has_virtual_shards(s) ? partition_by_shards(s, train, err) : partition_by_micros(s, err));
-	if (train && n >= 0) { /* an evaluation may read no training data */
+	if (train && n >= 0) { /* a session without training may not have read the training split */
 		s->batch.samples = gt_epoch_positions(n, s->batch.slice.parts, s->batch.slice.strided, c->data.drop_last, s->batch.size);
 		if (s->batch.samples <= 0)
 			return gt_conf_refuse(c, "data.drop_last", err, "expected at least data.batch = %lld training samples, got %lld",
@@ -120,7 +121,7 @@ static enum gt_code set_stage_plans(struct gt_session *s, struct gt_plan_key *wa
 {
 	int own = gt_pipe_stages(s->conf, s->at.npipe);
 	GT_NEW(u->stage, s->arena, own, err);
-	for (int k = own - 1; k >= 0; k--) { /* from the last stage, whose gradients are finished first */
+	for (int k = own - 1; k >= 0; k--) { /* begins with the last stage, whose gradients are complete first */
 		want->stage = k * s->at.npipe + s->at.pipe;
 		GT_TRY(gt_session_plan(s, want, &u->stage[k], err));
 	}
@@ -139,9 +140,9 @@ static int count_set_bits(int64_t n)
 	return __builtin_popcountll((unsigned long long)n);
 }
 
-/* Sets unit i, which is a piece of one of this rank's shards. The first non-empty piece of a shard overwrites its level of the gradients;
- * the following pieces are added to it. The first shard of all ranks determines the running statistics; the statistics of other shards go
- * into an unused copy. */
+/* Sets unit i, which is one of the pieces of a virtual shard of this rank. The first piece with samples overwrites the copy of the
+ * gradients that the shard uses (its level); later pieces of the shard are added to it. Only the first shard of the first rank updates the
+ * running statistics; plans of other shards write them to an unused copy. */
 static enum gt_code set_shard_unit(struct gt_session *s, int i, int64_t own, bool *add, struct gt_unit *u, struct gt_err *err)
 {
 	int pieces = (int)s->conf->train.accumulate, shard = i / pieces, piece = i % pieces;
@@ -161,7 +162,8 @@ static enum gt_code set_shard_unit(struct gt_session *s, int i, int64_t own, boo
 	return GT_OK;
 }
 
-/* Every rank first makes the plan of part 0, the largest part, so that this plan determines the same layouts on all ranks. */
+/* Every rank first makes the plan of the largest part of a micro-batch, part 0, so that the same plan determines the layouts on all
+ * ranks. */
 enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job *job, struct gt_err *err)
 {
 	int64_t count = (n + s->batch.micro - 1) / s->batch.micro;
@@ -183,7 +185,8 @@ enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job
 			GT_TRY(set_shard_unit(s, i, own, &add, &job->unit[i], err));
 			continue;
 		}
-		if (gt_space_factored(s->space)) /* the loader fills the batch up to this size */
+		/* if ranks share the factors of weight gradients, all parts have this size; the loader fills up smaller parts */
+		if (gt_space_factored(s->space))
 			own = gt_part_size(all, s->batch.slice.parts, 0, NULL);
 		struct gt_plan_key want = {.n = own,
 		                           .all = all,
@@ -191,7 +194,8 @@ enum gt_code gt_batch_train_units(struct gt_session *s, int64_t n, struct gt_job
 		                           .loss = true,
 		                           .length = s->prog.length, .phase = s->prog.building,
 		                           .accumulate =
-		                               some && !gt_space_sharded(s->space, GT_A_GRAD)}; /* sharded gradients: summed after reduction */
+		                               /* sharded gradients are reduced before they are added up */
+		                               some && !gt_space_sharded(s->space, GT_A_GRAD)};
 		if (!own && s->sync_bn)
 			want = (struct gt_plan_key){.n = like.n, .all = all, .train = true, .loss = true, .idle = true, .length = like.length,
 			                            .phase = like.phase};

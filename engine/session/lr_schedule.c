@@ -1,23 +1,23 @@
 #include "session/lr_schedule.h"
 #include <math.h>
 
-/* The arguments of a schedule's formula. */
+/* The arguments of a schedule's formula at one optimizer step. */
 struct instant {
 	double lr;     /* the base learning rate */
-	double x;      /* steps since the end of the warm-up */
-	double unit;   /* steps per unit (epoch or step) in which lengths are given */
-	double length; /* steps of the whole schedule, for types with t_max */
+	double x;      /* number of optimizer steps since the end of the warm-up; may be a fraction */
+	double unit;   /* number of optimizer steps in the unit (epoch or step) in which the config gives lengths */
+	double length; /* length of the whole schedule in optimizer steps, for types that have the key t_max */
 };
 
 /* The position of a step in the cycle of OneCycleLR. */
 struct cycle_position {
 	int part;    /* 0: the learning rate rises; 1: it falls; 2: with three phases, it falls below its first value */
-	double done; /* completed share of the part, 0 ... 1 */
+	double done; /* completed share of the current part, 0 ... 1 */
 };
 
 static struct cycle_position cycle_at(const struct gt_conf_schedule *s, double x, double length)
 {
-	/* ends of the parts as in PyTorch, counted from 0 */
+	/* the last step of each part, as in PyTorch, counted from the first step of the cycle */
 	double end[3] = {s->pct_start * length - 1, s->three_phase ? 2 * s->pct_start * length - 2 : length - 1, length - 1}, begin = 0;
 	int part = 0, parts = s->three_phase ? 3 : 2;
 	while (part < parts - 1 && x > end[part])
@@ -55,7 +55,8 @@ static double rate_constant(const struct gt_conf_schedule *s, const struct insta
 
 static double rate_step(const struct gt_conf_schedule *s, const struct instant *t)
 {
-	return t->lr * pow(s->gamma, floor(t->x / t->unit / s->step_size + 1e-9)); /* step_size may be a fraction of epochs */
+	/* 1e-9: if step_size is a fraction of an epoch, the quotient may be rounded to less than a whole number */
+	return t->lr * pow(s->gamma, floor(t->x / t->unit / s->step_size + 1e-9));
 }
 
 static double rate_multistep(const struct gt_conf_schedule *s, const struct instant *t)
@@ -138,7 +139,7 @@ static double (*const formulas[GT_SCHED_COUNT])(const struct gt_conf_schedule *,
 };
 
 /* ---- functions of lr_schedule.h ---------------------------------------------------------------------------------------------- */
-/* Returns the length of the smooth schedules in steps. unit: steps of their unit; warm: steps of the warm-up. */
+/* Returns the length of a smooth schedule in optimizer steps. unit: optimizer steps in one unit of t_max; warm: steps of the warm-up. */
 static double length_of(const struct gt_conf_schedule *s, int64_t total, double unit, double warm)
 {
 	return s->t_max > 0 ? s->t_max * unit : (double)total - warm;

@@ -13,7 +13,7 @@ static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, const str
 {
 	const struct gt_optimizer_row *row = &gt_optimizer_rows[c->type];
 	struct gt_optim_call o;
-	memset(&o, 0, sizeof o); /* also sets padding to 0, because calls are compared byte by byte */
+	memset(&o, 0, sizeof o); /* memset also sets the padding bytes to 0, because calls are compared byte by byte */
 	o.row = gt_update_row(row->update);
 #define GT_X(P, A, KIND, key, ...) COPY_##KIND(&o.attr.update, c, key)
 	GT_OPTIMIZER_KEYS(GT_X, , )
@@ -31,7 +31,7 @@ static struct gt_optim_call call_of(const struct gt_conf_optimizer *c, const str
 	return o;
 }
 
-/* Inserts a value into a list of n ascending values, unless the list has it. Returns the new number of values. */
+/* Inserts a value into a list of n ascending values, unless the value is already in the list. Returns the new number of values. */
 static int add_border(double *border, int n, double epochs)
 {
 	int at = 0;
@@ -48,7 +48,7 @@ static int add_border(double *border, int n, double epochs)
 static void find_phases(struct gt_optim *o)
 {
 	const struct gt_conf_train *t = o->conf;
-	double border[2 * GT_MAX_LR + 1] = {0, INFINITY}; /* the default of both keys is 0 */
+	double border[2 * GT_MAX_LR + 1] = {0, INFINITY}; /* the run begins at 0, which is also the default of frozen_until and freeze_after */
 	int n = 2;
 	for (int i = 0; i < t->ngroups; i++) {
 		n = add_border(border, n, t->group[i].frozen_until);
@@ -83,7 +83,7 @@ enum gt_freeze gt_optim_frozen(const struct gt_optim *o, int group, int phase)
 bool gt_optim_reaches(const struct gt_optim *o, int phase)
 {
 	double begin = o->phase[phase - 1].begin;
-	if (o->conf->steps > 0) /* all phases begin at 0 if the steps of an epoch are not known */
+	if (o->conf->steps > 0) /* per_epoch may be unknown (0); every phase then begins at step 0 */
 		return gt_optim_steps(o, begin) < o->conf->steps;
 	return begin < (double)o->conf->epochs;
 }
@@ -166,7 +166,8 @@ bool gt_optim_fused_update(const struct gt_optim *o)
 	return o->conf->clip_norm == 0;
 }
 
-/* Rejects patterns that match a tied weight only by its name in a layer that does not own the weight, unless the weight is in the group. */
+/* Rejects patterns of train.groups that match a tied weight only by its name in a layer that does not own the weight, unless the weight is
+ * in the group. */
 static enum gt_code check_tied(const struct gt_conf *c, const struct gt_graph *g, int group, struct gt_err *err)
 {
 	const struct gt_strings *match = &c->train.group[group].match;
@@ -193,7 +194,8 @@ static enum gt_code check_tied(const struct gt_conf *c, const struct gt_graph *g
 	return GT_OK;
 }
 
-/* Returns whether p is a weight that a matrix update may change. Factors, whose initial values are all equal, are not such weights. */
+/* Returns whether p is a weight that a matrix update may change. Scale factors, such as the gamma of a normalisation, whose initial values
+ * are all equal, are not such weights. */
 static bool is_matrix(const struct gt_param *p)
 {
 	return p->cls == GT_PARAM_WEIGHT && p->init.kind != GT_INIT_CONST;
@@ -216,7 +218,7 @@ enum gt_code gt_optim_check(const struct gt_optim *o, const struct gt_conf *c, c
 			                      "expected patterns that match a parameter which no earlier group matches, such as \"%s\", got no match",
 			                      g->nparams ? g->params[0].name : "fc.weight");
 		if (t->group[i].frozen_stats && !stats)
-			return gt_conf_refuse(c, path, err, "expected match to name the weight and the bias of a batch normalisation, got none");
+			return gt_conf_refuse(c, path, err, "expected a match that includes the weight and bias of a batch normalisation, got none");
 	}
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];

@@ -18,18 +18,18 @@
 /* A run in fp16 ends as diverged after this number of skipped steps in a row. A dynamic loss scale has then shrunk by the factor 2^64. */
 #define GT_SKIPS 64
 
-/* The optimizer of one or several groups. */
+/* An update operation and its hyper-parameters, for the parameters of one or several groups. */
 struct gt_optim_call {
 	const struct gt_update_row *row;  /* the update operation */
 	struct gt_attr_muon attr;         /* attributes of the operation; only attr.update is used unless row->matrix is set */
 	int nstates;                      /* number of states that the optimizer keeps for each parameter */
-	const char *state[GT_MAX_STATES]; /* PyTorch's names of the states: "momentum_buffer", "exp_avg", ... */
+	const char *state[GT_MAX_STATES]; /* names of the states in PyTorch: "momentum_buffer", "exp_avg", ... */
 };
 
 /* A phase: a part of the run, in epochs, in which some parameters are frozen that are trained in another part. It lasts from one value of
  * frozen_until or freeze_after in train.groups to the next value, so the same parameters are frozen throughout. */
 struct gt_optim_phase {
-	double begin, end; /* end is INFINITY if the phase lasts until the end of the run */
+	double begin, end; /* begin and end of the phase in epochs; end is INFINITY if the phase lasts until the end of the run */
 };
 #define GT_MAX_PHASES (2 * GT_MAX_LR)
 
@@ -40,7 +40,7 @@ enum gt_freeze { GT_FREEZE_NONE, GT_FREEZE_UNTIL, GT_FREEZE_AFTER };
 struct gt_optim_part {
 	int of;              /* index in gt_optim.call of the optimizer to which this kernel belongs; -1: the moving average */
 	int bucket;          /* index of the bucket; -1: all buckets */
-	int64_t begin, n;    /* first element (its index in the unsharded arena) and number of elements */
+	int64_t begin, n;    /* begin: index of the first element in the unsharded arena; n: number of elements */
 	struct gt_attr_muon attr;
 	struct gt_call call;
 };
@@ -61,8 +61,8 @@ struct gt_optim {
 	int nparts;
 	struct gt_call *sumsq, check, *merge, *add;
 	int nsumsq, nmerge, nadd;
-	int *summed;       /* the bucket whose shard each call of sumsq reads, if the state is sharded */
-	/* All calls above, in the form for programs: [0] outside of phases, [1 + i] in phase i, without updates of frozen parameters */
+	int *summed;       /* if the state is sharded: [nsumsq] the bucket whose shard the call sumsq[i] reads */
+	/* the calls above in the form that programs execute: [0] outside of phases, [1 + i] in phase i, without updates of frozen parameters */
 	struct gt_update steps[1 + GT_MAX_PHASES];
 };
 
@@ -88,7 +88,7 @@ int64_t gt_optim_steps(const struct gt_optim *o, double epochs);
 /* Returns the key that freezes entry `group` of train.groups (-1: no entry) in a phase, given as in gt_plan_key.phase. */
 enum gt_freeze gt_optim_frozen(const struct gt_optim *o, int group, int phase);
 /* Returns whether a phase, given as in gt_plan_key.phase, begins before the end of the run according to the config. A run that resumes with
- * larger batches may still reach such a phase, because its step count is higher than these epochs now have. */
+ * larger batches may also reach later phases, because it may have made more steps than its epochs now have. */
 bool gt_optim_reaches(const struct gt_optim *o, int phase);
 /* Returns whether any parameter of graph g is trained in a phase. */
 bool gt_optim_trains(const struct gt_optim *o, const struct gt_graph *g, int phase);

@@ -94,7 +94,9 @@ static enum gt_code list_segments(struct gt_optim *o, struct gt_optim_part *p, i
 	p->attr = o->call[p->of].attr;
 	if (o->call[p->of].row->whole)
 		m = n - 1;
-	for (int i = m + 1; i < n; i++) { /* frozen parameters and parameters with a fused update are at the end of the arena */
+	/* Merges segments. Between two of them is only padding: parameters that are frozen or have a fused update are at the end of the
+	 * arena. */
+	for (int i = m + 1; i < n; i++) {
 		if (seg[m].lr_mul == seg[i].lr_mul && seg[m].weight_decay == seg[i].weight_decay && seg[m].lr == seg[i].lr &&
 		    seg[m].since == seg[i].since && seg[i].begin - seg[m].end < max_gap(s))
 			seg[m].end = seg[i].end;
@@ -107,9 +109,9 @@ static enum gt_code list_segments(struct gt_optim *o, struct gt_optim_part *p, i
 	return GT_OK;
 }
 
-/* An input of an update: the arena, and the slot of STATE. */
+/* An input of an update operation: its arena and, in the arena STATE, the slot of the optimizer state. */
 struct operand {
-	enum gt_arena_id arena; /* GT_A_METRICS: the scalars; GT_A_COUNT: the input is absent */
+	enum gt_arena_id arena; /* GT_A_METRICS: the input is the struct gt_scalars of the step; GT_A_COUNT: there is no such input */
 	int state;
 };
 
@@ -175,7 +177,8 @@ static enum gt_code prepare_parts(struct gt_optim *o, int phase, struct gt_space
 		int64_t shard = gt_space_shard(s, b);
 		if (sharded && !range->trainable)
 			continue;
-		for (int k = 0; k < o->ncalls + o->ema; k++) { /* the average comes after all updates of the range */
+		/* the moving average comes last, because it reads the updated parameters of the range */
+		for (int k = 0; k < o->ncalls + o->ema; k++) {
 			struct gt_optim_part *p = &o->part[o->nparts];
 			*p = (struct gt_optim_part){.of = k < o->ncalls ? k : -1, .bucket = -1, .n = s->layout.elements};
 			if (sharded) {
@@ -201,7 +204,7 @@ static enum gt_code prepare_parts(struct gt_optim *o, int phase, struct gt_space
 	return GT_OK;
 }
 
-/* Lists the elements of GRAD for which an earlier phase computes gradients and `phase` does not. */
+/* Lists the elements of GRAD that still have gradients of an earlier phase, because `phase` freezes their parameters. */
 static enum gt_code find_stale(struct gt_optim *o, int phase, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->layout.first;
@@ -229,7 +232,7 @@ static enum gt_code find_stale(struct gt_optim *o, int phase, struct gt_space *s
 	return GT_OK;
 }
 
-/* Marks the buckets of which `phase` trains no parameter. */
+/* Marks the buckets that have no parameter which `phase` trains. */
 static enum gt_code find_idle(struct gt_optim *o, int phase, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->layout.first;
@@ -244,8 +247,8 @@ static enum gt_code find_idle(struct gt_optim *o, int phase, struct gt_space *s,
 	return GT_OK;
 }
 
-/* Prepares the sums of squares of the stored gradients. If gradients are sharded, the sums cover the rank's shards, and each sum adds to
- * the sum before it. */
+/* Prepares the calls that sum the squares of the stored gradients. If gradients are sharded, there is a call for each of this rank's
+ * shards, and each call adds its sum to the sum of the calls before it. */
 static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool deterministic, struct gt_err *err)
 {
 	struct gt_tdesc flat = describe_flat(s, s->layout.checked), scalar = gt_tdesc_make(GT_F64, 0, NULL, false);
@@ -277,7 +280,7 @@ static enum gt_code prepare_norms(struct gt_optim *o, struct gt_space *s, bool d
 static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct gt_err *err)
 {
 	const struct gt_conf_loss_scale *ls = &o->conf->loss_scale;
-	int64_t step_args = sizeof(struct gt_step_args) /* the arguments of the first step */, parts[2] = {s->memory.ranks, GT_SCALARS_WORDS};
+	int64_t step_args = sizeof(struct gt_step_args) /* bytes of a step's arguments */, parts[2] = {s->memory.ranks, GT_SCALARS_WORDS};
 	struct gt_tdesc scalars = describe_scalars(GT_SCALARS_WORDS), scaler = describe_scalars(GT_SCALER_WORDS),
 	                numbers = gt_tdesc_make(GT_U8, 1, &step_args, false), gathered = gt_tdesc_make(GT_F64, 2, parts, false);
 	struct gt_attr_check attr = {.scaling = s->layout.first->compute == GT_F16,
@@ -292,7 +295,7 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 	struct gt_opcall check = {.code = GT_OP_CHECK, .name = "step", .attr = &attr, .nin = several ? 4 : attr.scaling ? 3 : 2,
 	                          .in = {&scalars, &scaler, attr.scaling ? &numbers : NULL, several ? &gathered : NULL}};
 	o->steps[0].check = &o->check;
-	if (o->nsumsq == 1 && !several) { /* a device may sum the squares and check the sum in one kernel */
+	if (o->nsumsq == 1 && !several) { /* without other ranks, a device may have one kernel that sums the squares and checks the sum */
 		struct gt_tdesc flat = describe_flat(s, s->layout.checked);
 		struct gt_opcall joined = check;
 		joined.in[gt_opsig_find_input(GT_OP_CHECK, "g")] = &flat;
@@ -305,7 +308,7 @@ static enum gt_code prepare_check(struct gt_optim *o, struct gt_space *s, struct
 	return gt_call_prepare(s, &check, &o->check, err);
 }
 
-/* Prepares a call that adds n gradients to n other gradients. */
+/* Prepares a call that adds n gradients to n gradients at another address. */
 static enum gt_code prepare_add(struct gt_space *s, int64_t n, struct gt_call *out, struct gt_err *err)
 {
 	struct gt_tdesc flat = describe_flat(s, n);

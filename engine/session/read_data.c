@@ -1,4 +1,4 @@
-/* Reads the data of a session: its splits, and what a format learns from the training split. */
+/* Reads the data of a session: its splits, and the facts that are fitted to the training split (vocabulary, statistics, categories). */
 #include "session/session_split.h"
 #include "fitted.h"
 #include "folder.h"
@@ -89,7 +89,7 @@ static void append_change(struct gt_session_files *out, const char *format, ...)
 	va_end(args);
 }
 
-/* Changes ds so that its split "test" has all samples of the file or folder spec->measure. files: the run's images were files. */
+/* Changes ds so that its split "test" has all samples of the file or folder spec->measure. files: the run's images were encoded files. */
 static enum gt_code measure_all_samples(const struct gt_session_spec *spec, bool files, struct gt_arena *a, struct gt_dataset_spec *ds,
                                         struct gt_err *err)
 {
@@ -131,7 +131,7 @@ static enum gt_code measure_all_samples(const struct gt_session_spec *spec, bool
 }
 
 /* ---- the samples of a checkpoint ------------------------------------------------------------------------------------------------ */
-/* Reads the samples that the checkpoint lists and, if folders or a list name the classes, its classes. */
+/* Reads the samples that the checkpoint lists and, if folders or a list name the classes, the names of the classes in the checkpoint. */
 static enum gt_code read_known(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
                                struct gt_err *err)
 {
@@ -148,7 +148,7 @@ static enum gt_code read_known(const struct gt_session_spec *spec, struct gt_dat
 	return spec->measure ? measure_all_samples(spec, facts.files, out->memory, ds, err) : GT_OK;
 }
 
-/* Sets the content hashes in the marks of encoded images, if marks are compared or stored. */
+/* Computes the content hash of each encoded image (d->mark[i]) if the hashes are stored, or compared with those of a checkpoint. */
 static void hash_contents(const struct gt_session_spec *spec, struct gt_session_files *out)
 {
 	for (int i = 0; i < GT_SPLITS; i++)
@@ -156,7 +156,7 @@ static void hash_contents(const struct gt_session_spec *spec, struct gt_session_
 			gt_source_contents(out->set[i].source, out->set[i].mark, out->set[i].n);
 }
 
-/* Removes samples that the run has trained on from a split that is evaluated. */
+/* Removes the samples on which the checkpoint's run was trained from a split that is evaluated. */
 static enum gt_code leave_out_trained(struct gt_session_files *out, enum gt_split split, struct gt_err *err)
 {
 	const struct gt_dataset *d = &out->set[split];
@@ -189,7 +189,7 @@ static bool is_valid_part_of_train(const struct gt_conf *c, const struct gt_sess
 	return c->data.valid > 0;
 }
 
-/* Compares the samples of a split with the samples of the checkpoint. */
+/* Compares the samples of a split with the samples that the checkpoint's run used for this split. */
 static enum gt_code compare_split(const struct gt_session_spec *spec, struct gt_session_files *out, enum gt_split split, struct gt_err *err)
 {
 	const struct gt_dataset *d = &out->set[split];
@@ -269,7 +269,7 @@ static bool is_split_wanted(const struct gt_session_spec *spec, enum gt_split sp
 }
 
 /* ---- formats that learn from the training split -------------------------------------------------------------------------------- */
-/* Fits facts to the training samples. */
+/* Fits facts, such as a vocabulary or statistics, to the training samples. */
 static enum gt_code learn_rows(const struct gt_dataset_spec *ds, const struct gt_session_files *files, struct gt_fitted **now,
                                struct gt_err *err)
 {
@@ -309,13 +309,13 @@ static enum gt_code compare_learned(const struct gt_session_spec *spec, const st
 	                               : "a resumed run needs the same training data, with the same data.valid, data.limit and seed");
 }
 
-/* Takes the fitted facts from the checkpoint, or fits them to the training samples. */
+/* Fits out->learned to the training samples. If it already has the facts of a checkpoint, only compares them with the samples. */
 static enum gt_code learn_or_load(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
                                   struct gt_err *err)
 {
 	if (!spec->ckpt)
 		return learn_rows(ds, out, &out->learned, err);
-	/* facts of changed samples are not compared: the run continues with the checkpoint's facts */
+	/* if samples have changed, facts are not compared: the run continues with the facts of the checkpoint */
 	return !out->differs && !out->was.changed && (spec->train || out->set[GT_TRAIN].raw) ? compare_learned(spec, ds, out, err) : GT_OK;
 }
 
@@ -328,7 +328,7 @@ static enum gt_code check_texts(const struct gt_conf *c, const struct gt_fitted 
 	                      "the type \"text\" in data.columns, or remove this key");
 }
 
-/* Reads the training split, learns from it, and sets ds->fitted, which is used to read the other splits. */
+/* Reads the training split, fits facts to it or compares them, and sets ds->fitted to the facts, with which the other splits are read. */
 static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
                                    struct gt_err *err)
 {
@@ -352,13 +352,13 @@ static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt
 	if (!d->raw)
 		return GT_OK;
 	GT_TRY(out->learned->by->transform(ds, out->learned, d, err));
-	/* the column that is converted, and the sample indices of each split */
+	/* adds the bytes of the converted split, of one column during its conversion, and of the indices of samples */
 	out->reading += gt_dataset_bytes(d) + (uint64_t)d->n * (sizeof(double) + (out->index[GT_TRAIN] ? sizeof(int64_t) : 0));
 	return GT_OK;
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------------- */
-/* Reads all wanted splits that have not been read, each in its own thread. */
+/* Reads all splits that are wanted and not yet read, each split in its own thread. */
 static void read_all(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out, struct job *job)
 {
 	pthread_t thread[GT_SPLITS];
@@ -383,7 +383,7 @@ static bool note_missing_split(const struct gt_session_spec *spec, enum gt_split
 	if (!spec->dry || why->code != GT_ENOINPUT)
 		return false;
 	out->missing[split] = true;
-	if (!*out->note) /* the first split is the most important one */
+	if (!*out->note) /* keeps the first reason: splits are read in the order of their importance */
 		snprintf(out->note, sizeof out->note, "%s", why->msg);
 	return true;
 }

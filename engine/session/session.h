@@ -24,7 +24,7 @@
 #include "team/team.h"
 #include "used_samples.h"
 
-extern const char *const gt_precision_names[]; /* config words, by enum gt_precision */
+extern const char *const gt_precision_names[]; /* precisions as the config writes them, indexed by enum gt_precision */
 
 struct gt_session;
 struct gt_fitted;
@@ -36,20 +36,25 @@ struct gt_session_files {
 	int64_t *index[GT_SPLITS], count[GT_SPLITS]; /* with data.valid: indices in set[GT_TRAIN] of the samples of the splits "train" and
 	                                                "valid", and their count; malloc'ed. NULL: the split has all samples of its dataset */
 	struct gt_fitted *learned;       /* facts fitted to the training split (vocabulary, statistics); NULL: the format has no such facts */
-	struct gt_dataset like;           /* with learned: fields, targets and classes of all splits, without samples */
-	uint64_t reading;                 /* with learned: peak bytes while the training split is converted */
-	struct gt_skipped *skipped;       /* unreadable texts and rows, which were skipped; NULL: skipping is not allowed */
-	struct gt_used_samples was;       /* the samples that the run of spec->ckpt used; empty without a checkpoint */
-	struct gt_used_samples used;      /* training: the samples of this run, for checkpoints; listed is false if samples have no marks */
+	/* if `learned` is set: a dataset without samples that has the fields, targets and classes of all splits */
+	struct gt_dataset like;
+	uint64_t reading;                 /* if `learned` is set: maximum bytes of memory while the training split is converted */
+	struct gt_skipped *skipped;       /* list of skipped texts and rows that cannot be read; NULL: unreadable samples are errors */
+	struct gt_used_samples was;       /* the samples that the run of the checkpoint spec->ckpt used; empty without a checkpoint */
+	/* in training: the samples that this run uses, for its checkpoints; used.listed is false if the samples have no ids */
+	struct gt_used_samples used;
 	struct gt_arena *memory;          /* memory of the data that was read from spec->ckpt; NULL: none */
-	int64_t stayed;                   /* number of samples that keep their split although data.valid and seed now choose the other */
-	struct gt_data_changes changes;   /* differences between these samples and the samples of the checkpoint's run */
-	int64_t left_out[GT_SPLITS];      /* number of samples that are not evaluated, because the checkpoint's run has trained on them */
+	/* number of samples that keep the split of the checkpoint's run, although data.valid and seed would now select another split */
+	int64_t stayed;
+	struct gt_data_changes changes;   /* differences between the samples of this session and the samples of the checkpoint's run */
+	/* number of samples of each split that are not evaluated, because the checkpoint's run was trained on them */
+	int64_t left_out[GT_SPLITS];
 	bool differs;                     /* samples were added, are missing or have changed since the run of the checkpoint */
-	int64_t trained;                  /* with spec->measure: number of measured samples that are in the training split of the run */
+	/* with spec->measure: number of measured samples that are in the training split of the checkpoint's run */
+	int64_t trained;
 	char changed[1024];               /* message about differences from the checkpoint's data and their consequences; "": none */
 	bool wanted[GT_SPLITS];           /* the splits that the session uses, or reads to make another split; some may have no samples */
-	bool missing[GT_SPLITS];          /* a dry session did not find the split */
+	bool missing[GT_SPLITS];          /* the split was not found in a dry session, which needs no data */
 	char note[1024];                  /* reason why a split was not found; "": all splits were found */
 };
 
@@ -57,12 +62,13 @@ struct gt_session_files {
 struct gt_session_spec {
 	const struct gt_conf *conf; /* not owned; ranks that are threads of one process share it */
 	const struct gt_team *team; /* the ranks of the run; not owned. NULL: there is one rank */
-	int rank, world;         /* with dry: the rank to plan and the number of ranks, which need not run; both 0: one rank */
-	const char *device;      /* overrides the config's device; NULL: the config's */
-	bool paper;              /* with dry: open no device; `device` only names the kind of device for which the session plans */
-	bool train;              /* build the programs of the optimizer step */
-	bool eval[GT_SPLITS];    /* build the programs that evaluate these splits */
-	bool or_valid;           /* with eval[GT_TEST]: evaluate the split valid instead if the data has no split test */
+	/* in a dry session: the rank for which it plans, and the number of ranks, which need not run; both 0: one rank */
+	int rank, world;
+	const char *device;      /* overrides the key `device` of the config; NULL: not overridden */
+	bool paper;              /* in a dry session: open no device; `device` only names the kind of device for which the session plans */
+	bool train;              /* make the programs of the optimizer step */
+	bool eval[GT_SPLITS];    /* make the programs that evaluate these splits */
+	bool or_valid;           /* with eval[GT_TEST]: evaluate the split "valid" if the data has no split "test" */
 	int64_t predict;         /* > 0: build a graph without loss for this number of images, for a caller that reads the logits */
 	const struct gt_session_files *data; /* from gt_session_read_data for the same spec; not owned. NULL: the session reads the data */
 	/* Called when all sizes are known and before memory is allocated; NULL: not called. An error ends gt_session_open. */
@@ -70,10 +76,10 @@ struct gt_session_spec {
 	void *user;              /* first argument of sized */
 	const struct gt_ckpt *ckpt; /* the checkpoint whose state the session will load; not owned. NULL: no checkpoint */
 	const char *measure;     /* with eval[GT_TEST]: file or folder whose samples are all evaluated instead of the split test; NULL: none */
-	/* "cpu" or "cpu:PRECISION": compare each call with the CPU's, which computes in this precision (against/against.h).
-	 * GT_AGAINST_ROUNDING and a seed: move each result by a rounding instead. NULL: neither */
+	/* "cpu" or "cpu:PRECISION": compare each call with the CPU's, which computes in this precision (against/against.h). GT_AGAINST_ROUNDING
+	 * followed by a seed: add a random rounding error to each result instead. NULL: no comparison, no added errors */
 	const char *against;
-	bool samples_only;       /* the session only delivers samples: it makes no plans. See gt_session_loader_open */
+	bool samples_only;       /* the session makes no plans; it only delivers samples (gt_session_loader_open) */
 	/* the session loads weights once and never saves them, so its plans may change them (gt_session_fold_norms) */
 	bool inference;
 	bool dry;                /* the session only plans: checks that the data exists but does not read it, allocates no device memory */
@@ -88,9 +94,9 @@ struct gt_eval_prog {
 	int64_t nfull, ntail; /* number of full batches in the split; number of samples that `tail` evaluates, 0: no samples remain */
 };
 
-/* Describes a plan completely: a session has one plan for each key. */
+/* The properties that determine a plan. A session makes one plan for each different key. */
 struct gt_plan_key {
-	int64_t n;       /* number of samples of this rank; if idle is set: of another rank */
+	int64_t n;       /* number of samples of this rank; if `idle` is set: of a rank that has samples */
 	int64_t length;  /* length to which sequences are padded; 0: the model reads no sequences */
 	int64_t all;     /* number of samples on all ranks, if batch statistics cover all ranks (sync_bn) */
 	bool train;      /* the plan has a backward pass, for the optimizer step */
@@ -111,34 +117,35 @@ struct gt_value_scale {
 struct gt_session_data {
 	const struct gt_session_files *files; /* gt_session_spec.data, or `own` */
 	struct gt_session_files own;    /* empty if the data belongs to the caller */
-	struct gt_dataset set[GT_SPLITS]; /* the datasets of `files`, not owned. If the split "valid" has no dataset, it may be a part of the
-	                                     training data */
-	struct gt_resident resident[GT_SPLITS]; /* device addresses of the data of set[i]; NULL in a dry session, or if set[i] has a source */
+	/* the datasets of `files`, not owned; the split "valid" has no dataset if it is a part of the training data */
+	struct gt_dataset set[GT_SPLITS];
+	/* device addresses of the data of set[i]; NULL in a dry session, or if the samples of set[i] are read from files */
+	struct gt_resident resident[GT_SPLITS];
 	struct gt_view view[GT_SPLITS]; /* the samples of each split; n is 0 if it is not used, -1 if a dry session did not find the data */
 	struct gt_model_input *input;   /* [conf->model.ninputs]: the model's inputs, with the shapes of the data */
 	int input_column[GT_MAX_INPUTS]; /* index of the data column (gt_columns_of) of each input; 0: the images */
 	struct gt_lengths lengths;      /* the lengths to which sequences are padded; n is 0 if the model reads no sequences */
-	int sequences;                  /* with lengths: index of the model's input that has the sequences */
+	int sequences;                  /* if lengths.n > 0: index of the model's input that has the sequences */
 	struct gt_data_facts facts;     /* facts of the training data, or of the checkpoint that was loaded (gt_state_load) */
 	const struct gt_ckpt *ckpt;     /* gt_session_spec.ckpt */
 	bool dry;                       /* gt_session_spec.dry */
 	const char **value_name;        /* [nvalues]: names of the columns whose values the model predicts */
 	struct gt_value_scale *value_scale; /* [nvalues] */
-	int nvalues;                    /* 0: targets are classes or labels */
-	const char *facts_text;         /* text of data.json for checkpoints; NULL: none */
+	int nvalues;                    /* number of columns whose values the model predicts; 0: targets are classes or labels */
+	const char *facts_text;         /* text of data.json, which checkpoints contain; NULL: no such file */
 	struct gt_transform_list train_list, eval_list; /* transforms of training samples, and of samples for evaluation and prediction */
 	struct gt_mixing mixing;        /* how training samples are mixed in pairs (mixup, cutmix); classes: number of classes of the data */
-	struct gt_skipped *skipped;     /* unreadable samples, which are skipped; NULL: an unreadable sample ends the run */
+	struct gt_skipped *skipped;     /* list of the unreadable samples, which are skipped; NULL: an unreadable sample ends the run */
 	const char *note;               /* the reason why a dry session did not find the data; NULL: found */
 };
 
 /* How the samples of an optimizer step are divided among micro-batches and ranks: batch_partition.c. */
 struct gt_batch_partition {
 	int64_t size, micro;         /* samples of a step and of a micro-batch, over all ranks */
-	struct gt_batch_slice slice; /* this rank's parts of a micro-batch */
+	struct gt_batch_slice slice; /* the parts of a micro-batch that this rank processes */
 	int64_t units;               /* number of units (parts of micro-batches) that this rank processes in a step */
 	int keep;                    /* number of parts of micro-batches that the loader keeps in memory for this rank at a time; 0 means 1 */
-	int64_t samples;             /* samples of an epoch, over all ranks; 0: unknown */
+	int64_t samples;             /* number of samples in an epoch, over all ranks; 0: not known */
 	/* optimizer steps of an epoch and of the run; 0 if the data is missing and the run is counted in epochs */
 	int64_t steps_per_epoch, steps;
 };
@@ -146,20 +153,22 @@ struct gt_batch_partition {
 /* The communicators that a session opens in addition to its team's communicator (session_team.c). A pointer is NULL if the session does not
  * need that communicator. Programs use the communicators in gt_session.exec. */
 struct gt_session_comm {
-	struct gt_comm *split[GT_GROUP_COUNT];        /* groups on host memory, split from the team's communicator */
-	struct gt_comm *lane[GT_LANES];               /* communicators of GT_GROUP_PIPE on host memory for the lanes 1, 2, … */
+	struct gt_comm *split[GT_GROUP_COUNT];        /* communicators of groups of ranks on host memory, split from the team's communicator */
+	/* communicators of GT_GROUP_PIPE on host memory for the transfer lanes 1, 2, … (gt_attr_comm.lane) */
+	struct gt_comm *lane[GT_LANES];
 	struct gt_comm *device_world;                 /* communicator of all ranks on device memory, for GPUs that use NCCL */
-	struct gt_comm *device_group[GT_GROUP_COUNT]; /* groups on device memory, for devices with their own memory */
-	struct gt_comm *device_lane[GT_LANES];        /* communicators of GT_GROUP_PIPE on device memory for the lanes 1, 2, … */
+	struct gt_comm *device_group[GT_GROUP_COUNT]; /* communicators of groups of ranks on device memory, for devices with their own memory */
+	struct gt_comm *device_lane[GT_LANES];        /* communicators of GT_GROUP_PIPE on device memory for the transfer lanes 1, 2, … */
 };
 
 /* Mode pipe: the stages of the model: session_pipe.c. All zero in other modes. */
 struct gt_session_pipe {
-	int *stage_of;                  /* the stage of each layer; NULL before the first plan */
-	int *home;                      /* the stage of each parameter */
+	int *stage_of;                  /* [layers]: index of each layer's pipeline stage; NULL before the first plan */
+	int *home;                      /* [parameters]: index of each parameter's pipeline stage */
 	bool reads;                     /* a stage of this rank reads images or labels, so the rank needs a loader */
-	int lanes;                      /* number of lanes; gt_attr_comm.lane is 0 ... lanes - 1; 0 means 1 */
-	size_t pair_bytes;              /* buffer size between two ranks for sent but unread data, in bytes; 0: default */
+	int lanes;                      /* number of transfer lanes; gt_attr_comm.lane is 0 ... lanes - 1; 0 means 1 */
+	/* size in bytes of the buffer between two ranks for data that was sent and not yet received; 0: default */
+	size_t pair_bytes;
 };
 
 #define GT_PLANS 1024 /* maximum number of plans in a session */
@@ -171,35 +180,37 @@ struct gt_train_phase {
 };
 /* The plans of a session, and the programs that execute them: session_plan.c, session_programs.c. */
 struct gt_session_programs {
-	struct gt_plan *plan[GT_PLANS];        /* plans and instances of plans */
-	struct gt_plan_key plan_key[GT_PLANS]; /* the key of each plan */
+	struct gt_plan *plan[GT_PLANS];        /* plans, and instances of plans (gt_plan_instance) */
+	struct gt_plan_key plan_key[GT_PLANS]; /* [nplans]: the key of plan[i] */
 	int nplans;                   /* 0 ... GT_PLANS */
 	int64_t num_params;           /* number of trained elements of the whole model's parameters */
 	struct gt_prog full, tail;    /* the optimizer step on a full batch and on an epoch's short last batch; tail.n = 0: no short batch.
 	                                 They apply outside of all phases, and decide the layout even if phases cover the whole run */
 	struct gt_train_phase *phase; /* [optim.nphases], in the order of time */
-	struct gt_prog *shorter;      /* `full` for each shorter length of sequences, as in gt_train_phase */
-	int64_t length;               /* while programs are built: gt_plan_key.length of their plans */
-	int building;                 /* while programs are built: gt_plan_key.phase of their plans */
+	struct gt_prog *shorter;      /* programs like `full`, but for the shorter lengths of sequences, as in gt_train_phase */
+	int64_t length;               /* while programs are made: length of the sequences (gt_plan_key.length) for their plans */
+	int building;                 /* while programs are made: phase of the run (gt_plan_key.phase) for their plans */
 	struct gt_loader *loader;     /* loader of the training split; NULL without gt_session_spec.train and in a dry session */
-	struct gt_range rows;         /* with factored updates: location of the loader's batches in the arena GT_A_SHARED_ACT */
-	struct gt_eval_prog eval[GT_SPLITS]; /* all zero for a split that is not evaluated */
-	size_t fetched_bytes;         /* bytes of the rings of fetched batches of all loaders; 0: the data is in memory */
-	size_t decoding_bytes;        /* maximum bytes of decoder buffers that the threads which read samples keep */
-	struct gt_plan *predict;      /* the plan of gt_session_spec.predict; NULL: none */
+	/* if ranks share the factors of weight gradients (gt_space_factored): location of the loader's batches in the arena GT_A_SHARED_ACT,
+	 * which all ranks read */
+	struct gt_range rows;
+	struct gt_eval_prog eval[GT_SPLITS]; /* programs of the evaluations of each split; all zero for a split that is not evaluated */
+	size_t fetched_bytes;         /* bytes of the buffers for fetched batches of all loaders; 0: the data is in memory */
+	size_t decoding_bytes;        /* maximum bytes that the decoders of the threads which read samples allocate */
+	struct gt_plan *predict;      /* the plan that gt_session_spec.predict requests; NULL: none */
 };
 
 struct gt_session {
 	const struct gt_conf *conf;         /* not owned */
-	struct gt_arena *arena;             /* memory of everything that lives as long as the session */
+	struct gt_arena *arena;             /* memory of everything that exists as long as the session */
 	const struct gt_team *team;         /* not owned; NULL: there is one rank */
 	const struct gt_strategy *strategy; /* the strategy of parallel.mode */
 	struct gt_rank_position at;         /* the position of this rank in the world */
 	bool sync_bn;                       /* parallel.sync_bn is set and there are several ranks to share statistics */
 	struct gt_loss_spec loss;           /* train.loss with its keys */
-	struct gt_device device;            /* owned; only the arena is closed after it */
+	struct gt_device device;            /* owned; closed last, except for the arena */
 	const char *family;                 /* kind of device: "cpu", "cuda"; "null": a plan without a device, for either kind */
-	bool queues;                        /* the device queues steps in streams, so the host need not wait for each step */
+	bool queues;                        /* the device executes steps asynchronously in streams, so the host need not wait for each step */
 
 	struct gt_session_data data;
 	struct gt_batch_partition batch;
@@ -209,7 +220,7 @@ struct gt_session {
 
 	struct gt_optim optim;   /* the optimizer's calls; empty without gt_session_spec.train */
 	struct gt_space *space;  /* owned: parameters, shards and memory of all plans */
-	struct gt_exec exec;     /* executes the programs; has the communicators to use */
+	struct gt_exec exec;     /* executes the programs, with the communicators of the session */
 	void (*watch)(void *user, double share); /* called during an evaluation with its progress, 0 ... 1; NULL: not called */
 	void *watch_user;                        /* first argument of watch */
 	/* Called after each batch of an evaluation, while the device still has the batch's outputs and exec.loaded_batches its labels. p: the

@@ -15,10 +15,11 @@
  * after the sessions are closed. On failure it is empty. */
 enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err);
 void gt_session_free_data(struct gt_session_files *f);
-/* Adds advice to the error if the data of a checkpoint is no longer at the path in its config. */
+/* Adds advice to the error that says what to do if the data of a checkpoint is no longer at the path in its config. */
 void gt_session_explain_moved(const struct gt_conf *c, struct gt_err *err);
 
-/* Reads a file for prediction, with the facts learned from the training split: fields without targets. The caller frees *out. */
+/* Reads a file for prediction, with the facts learned from the training split. The samples of *out have no targets. The caller frees
+ * *out. */
 enum gt_code gt_session_read_inputs(const struct gt_session *s, const char *path, struct gt_dataset *out, struct gt_err *err);
 /* Like gt_session_read_inputs, for one text of n bytes. name: for messages. */
 enum gt_code gt_session_read_text(const struct gt_session *s, const char *name, const char *text, size_t n, struct gt_dataset *out,
@@ -42,11 +43,13 @@ enum gt_code gt_session_fetch_spec(const struct gt_session *s, enum gt_split spl
                                    struct gt_err *err);
 enum gt_code gt_session_fetch_open(const struct gt_session *s, enum gt_split split, bool train, struct gt_loader_spec *spec,
                                    struct gt_err *err);
-/* Returns whether a loader of the session fetches samples. */
+/* Returns whether a loader of the session fetches samples: threads read and transform them, because they are not in memory in final
+ * form. */
 bool gt_session_fetches(const struct gt_session *s);
 /* How the transforms of training samples are divided between the threads that read them and the gather kernel. */
 struct gt_session_division {
-	struct gt_recipe_split split; /* on = false: not divided; threads or the gather kernel make all transforms */
+	/* split.on = false: the transforms are not divided, and either the threads or the gather kernel make all of them */
+	struct gt_recipe_split split;
 	const char *threads, *device; /* names of the transforms of threads and device: "hflip, color_jitter"; NULL if not divided */
 };
 enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, struct gt_session_division *out, struct gt_err *err);
@@ -68,7 +71,8 @@ struct gt_loss_spec gt_session_loss(const struct gt_session *s, bool train);
 /* Returns whether training samples are mixed (mixup, cutmix). */
 bool gt_session_mixes(const struct gt_session *s);
 
-/* Sets the transforms for evaluation and prediction: eval.transforms, or without them the default for encoded files if `files` is true. */
+/* Sets the transforms for evaluation and prediction: eval.transforms or, if the config has none and `files` is true, the default for
+ * encoded files. */
 enum gt_code gt_session_set_eval_list(struct gt_session *s, bool files, struct gt_err *err);
 /* Returns the facts about a dataset that a checkpoint stores. They point into d. */
 struct gt_data_facts gt_session_facts_of(const struct gt_dataset *d);
@@ -81,7 +85,7 @@ const char *gt_session_class_name(const struct gt_session *s, int64_t label);
 enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, const char *why), void (*each)(void *user, const char *why),
                                 void *user, struct gt_err *err);
 
-/* Returns whether the sizes of the splits include image files that cannot be read: they are found when they are decoded, and skipped. */
+/* Returns whether the splits may count image files that cannot be read: such files are found and skipped only when they are decoded. */
 bool gt_session_skips_files(const struct gt_session *s);
 
 /* Opens a loader of a split, as a run uses it: batches of `batch` samples over all ranks, in micro-batches of `micro`; train: with the

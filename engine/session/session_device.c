@@ -1,4 +1,4 @@
-/* The device of a session, and the dtype that it computes in. */
+/* Opens the device of a session, and chooses the dtype in which it computes. */
 #include "session/session.h"
 #include "against/against.h"
 #include "base/fileio.h"
@@ -45,7 +45,7 @@ enum gt_code gt_device_for(const struct gt_conf *c, const char *word, const stru
                            struct gt_err *err)
 {
 	enum gt_code code = gt_device_open(word, opts, out, err);
-	/* A rank's device is for example "cuda:1" if the config's device is "cuda". */
+	/* If the config's device is "cuda", a rank opens for example "cuda:1". In this case, the error names the line of the key `device`. */
 	if (code != GT_EUNAVAILABLE || !err || strncmp(c->device, "cuda", 4) != 0 || strncmp(word, c->device, strlen(c->device)) != 0)
 		return code;
 	struct gt_err said = *err;

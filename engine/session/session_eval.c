@@ -19,19 +19,19 @@ int64_t gt_session_ignored_label(const struct gt_session *s)
 	return gt_loss_ignores(&s->loss) ? s->loss.attr.ignore_index : -1;
 }
 
-/* An evaluation of a split. */
+/* The state of one evaluation of a split. */
 struct evaluation {
 	struct gt_eval_prog *e;
 	int64_t all;    /* number of batches */
-	bool diagnoses; /* the batches are evaluated again to find the first output that is not finite */
-	char why[512];  /* with diagnoses: describes this output; "": not found yet */
+	bool diagnoses; /* set when the batches are evaluated a second time to find the first output that is not finite */
+	char why[512];  /* with `diagnoses`: text about the first output that is not finite; "": not found yet */
 };
 
-/* Evaluates the next batch again and sets v->why to the same text on all ranks. */
+/* Evaluates the next batch a second time. If an output is not finite, sets v->why to the same text on all ranks. */
 static enum gt_code diagnose_batch(struct gt_session *s, struct evaluation *v, const struct gt_prog *p, const struct gt_step_args *numbers,
                                    struct gt_err *err)
 {
-	int64_t first = 0; /* world - (first rank that has found such an output); 0: no rank has found one */
+	int64_t first = 0; /* world - (lowest rank with an output that is not finite); 0: there is no such rank */
 	GT_TRY(gt_exec_diagnose_eval(&s->exec, p, v->e->loader, numbers, v->why, sizeof v->why, err));
 	if (s->at.world == 1)
 		return GT_OK;
@@ -40,7 +40,7 @@ static enum gt_code diagnose_batch(struct gt_session *s, struct evaluation *v, c
 	return first ? gt_team_broadcast(s->team, v->why, sizeof v->why, s->at.world - (int)first, "a diagnosis", err) : GT_OK;
 }
 
-/* Queues `times` batches on the device without waiting for them. behind: number of later batches. */
+/* Queues `times` batches on the device without waiting for them. behind: number of batches of the split that follow these. */
 static enum gt_code queue_eval_batches(struct gt_session *s, struct evaluation *v, const struct gt_prog *p, int64_t times, int64_t behind,
                                        struct gt_err *err)
 {
@@ -83,7 +83,7 @@ static enum gt_code run_eval_batches(struct gt_session *s, struct evaluation *v,
 	return queue_eval_batches(s, v, &e->tail, e->ntail ? 1 : 0, 0, err);
 }
 
-/* Fails with the first operation of the evaluation whose output is not finite. All ranks call it. */
+/* Evaluates the split a second time to find the first operation whose output is not finite, and fails with its name. All ranks call it. */
 static enum gt_code refuse_nonfinite(struct gt_session *s, enum gt_split split, struct evaluation *v, struct gt_err *err)
 {
 	v->diagnoses = true;
@@ -118,13 +118,13 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	s->exec.graphs &= !s->after_batch; /* a replayed CUDA graph does not set exec.loaded_batches */
 	enum gt_code code = run_eval_batches(s, &v, err);
 	s->exec.graphs = graphs;
-	if (code == GT_EDIVERGED && s->at.world == 1) /* after_batch has found an output that is not finite */
+	if (code == GT_EDIVERGED && s->at.world == 1) /* the function after_batch has found an output that is not finite */
 		return refuse_nonfinite(s, split, &v, err);
 	GT_TRY(code);
 	gt_loader_stop(e->loader);
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
 	GT_TRY(gt_session_sum_metrics(s, &m, err));
-	if (!(m.weight > 0)) /* without weight, a loss of 0 would look like the best loss */
+	if (!(m.weight > 0)) /* if no sample was counted, the loss would be 0 and look like the best loss */
 		return gt_fail(err, GT_EDATA, "evaluation of the split %s: none of its %lld samples could be evaluated: they cannot be read "
 		               "(`gtrain check CFG --data --verify` lists them), or have only ignored labels", gt_split_names[split],
 		               (long long)s->data.view[split].n);

@@ -1,4 +1,4 @@
-/* How the samples of a session are transformed and read. */
+/* Defines how the samples of a session are transformed and read. */
 #include "base/arena.h"
 #include "samples.h"
 #include "session/session_data.h"
@@ -17,7 +17,8 @@ static bool sets_size(struct gt_transform_list l)
 	return false;
 }
 
-/* The transforms of image files for evaluation, if the config has none: as in torchvision's presets, with the ratio 256 / 224. */
+/* Sets the transforms of image files for evaluation if the config has none: as in torchvision's presets, a resize of the shorter side to
+ * 256 / 224 of the input size, then a center crop. */
 static enum gt_code default_eval_list(struct gt_session *s, struct gt_transform_list *out, struct gt_err *err)
 {
 	const int64_t *in = s->conf->model.input;
@@ -57,7 +58,7 @@ enum gt_code gt_session_set_eval_list(struct gt_session *s, bool files, struct g
 	return files && !eval->n ? default_eval_list(s, eval, err) : GT_OK;
 }
 
-/* If data.augment does not determine the image size, training samples first get the transforms for evaluation. */
+/* If the transforms in data.augment do not set the image size, training samples first get the transforms for evaluation. */
 enum gt_code gt_session_set_lists(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err)
 {
 	const struct gt_conf_data *c = &s->conf->data;
@@ -140,11 +141,11 @@ enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, 
 	return name_transforms(list, first, list.n, a, &out->device, err);
 }
 
-/* gt_loader_spec.fetch.user: reads the samples of a split. */
+/* The argument `user` of the functions in gt_loader_spec.fetch: it reads the samples of one split. */
 struct fetch {
 	struct gt_samples *samples;
 	struct gt_skipped *skipped; /* NULL: a sample that cannot be read ends the run */
-	bool may_skip;              /* data.on_error = "skip" is allowed, and would let the run continue */
+	bool may_skip;              /* data.on_error = "skip" is allowed and would let the run continue; errors then mention it */
 	int set;                    /* index of the dataset in gt_session_data.set */
 	size_t bytes;               /* bytes of a sample */
 };
@@ -193,14 +194,15 @@ int gt_session_fetch_window(const struct gt_session *s)
 		row = is_fetched(s, (enum gt_split)i, i == GT_TRAIN) && bytes > row ? bytes : row;
 	}
 	while (window > 2 && 2 * window * ((batch + s->at.ndata - 1) / s->at.ndata) * row > (int64_t)1 << 30)
-		window /= 2; /* steps with such large batches take so long that a window needs only a few steps */
+		window /= 2; /* steps with such large batches take so long that a window of few steps suffices */
 	return window;
 }
 
 int gt_session_workers(const struct gt_session *s)
 {
 	int n = (int)s->conf->data.workers;
-	if (!n) /* on a GPU, cores that wait for the device can read; on a CPU, reading and computing share the cores */
+	/* the cores of a GPU's host wait for the device and can read; on a CPU, reading threads share the cores with computing threads */
+	if (!n)
 		n = s->device.info.threads > 0 ? s->device.info.threads : 4;
 	return n < 1 ? 1 : n;
 }
@@ -273,7 +275,8 @@ enum gt_code gt_session_gather_attr(const struct gt_conf *c, struct gt_transform
 	if ((d->mean.n > 1 && d->mean.n != channels) || (d->std.n > 1 && d->std.n != channels))
 		return gt_conf_refuse(c, "data.mean", err, "expected 1 or %lld values (model.input channels) here and in data.std, got %d and %d",
 		                      (long long)channels, d->mean.n, d->std.n);
-	for (int64_t i = 0; i < channels; i++) { /* as torchvision: ToTensor divides by 255, Normalize subtracts and divides */
+	/* the values that torchvision computes: ToTensor divides by 255, then Normalize subtracts the mean and divides by std */
+	for (int64_t i = 0; i < channels; i++) {
 		double std = channel_value(&d->std, i, 1);
 		out->scale[i] = (float)(1 / (255 * std));
 		out->shift[i] = (float)(-channel_value(&d->mean, i, 0) / std);
@@ -317,7 +320,8 @@ enum gt_code gt_session_each_sample(const struct gt_session *s, enum gt_split sp
 }
 
 /* ---- samples that could not be read -------------------------------------------------------------------------------------------------- */
-/* The new entries of one rank's list: each has the indices of dataset and sample, and the reason, as NUL-terminated text. */
+/* The new entries of a rank's list of skipped samples: NUL-terminated texts "DATASET SAMPLE REASON", with the indices of dataset and
+ * sample. */
 struct texts {
 	char *text;
 	int64_t size, cap;
@@ -340,7 +344,7 @@ static void append_skipped(void *user, int set, int64_t i, const char *why)
 		t->code = append_entry(t, set, i, why);
 }
 
-/* Adds the entries of another rank to the list of rank 0. */
+/* Adds the entries of another rank to the list of skipped samples on rank 0. */
 static enum gt_code add_texts(struct gt_skipped *list, const char *text, size_t size, struct gt_err *err)
 {
 	for (size_t len; size && *text; text += len, size -= len) {
@@ -353,7 +357,7 @@ static enum gt_code add_texts(struct gt_skipped *list, const char *text, size_t 
 	return GT_OK;
 }
 
-/* Sends the new entries of all ranks to rank 0, which adds them to its list. */
+/* Sends the new entries of all ranks to rank 0, which adds them to its list of skipped samples. */
 static enum gt_code gather_skipped(struct gt_session *s, struct gt_err *err)
 {
 	struct texts own = {.err = err};
@@ -387,7 +391,7 @@ enum gt_code gt_session_skipped(struct gt_session *s, void (*fn)(void *user, con
                                 void *user, struct gt_err *err)
 {
 	struct reasons to = {fn, user};
-	if (s->data.files->skipped && !s->at.rank) /* every rank reads the whole data */
+	if (s->data.files->skipped && !s->at.rank) /* every rank reads all texts and rows, so rank 0 knows all that were skipped */
 		gt_skipped_report(s->data.files->skipped, fn, each, user);
 	if (!s->data.skipped)
 		return GT_OK;

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Copies parameter i to host memory, as f32 in plain order; n elements of the value `none` if i is -1. The caller frees *out. */
+/* Copies parameter i to host memory, as f32 in plain order. If i is -1, writes n elements of the value `none` instead. The caller frees
+ * *out. */
 static enum gt_code read_param(struct gt_session *s, int i, int64_t n, float none, float **out, struct gt_err *err)
 {
 	if (i >= 0) {

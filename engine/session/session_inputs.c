@@ -1,4 +1,4 @@
-/* The inputs of the model and the data fields that they read. */
+/* Matches the inputs of the model with the data fields that they read. */
 #include "session/session_data.h"
 #include "session/session_plan.h"
 #include <stdio.h>
@@ -12,7 +12,8 @@ static void list_fields(const struct gt_dataset *d, char *buf, size_t size)
 		n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "", d->field[i].name);
 }
 
-/* Sets the number of different codes or tokens of the input from the data. A number in the config must be at least as large. */
+/* Sets the number of different codes or tokens of an input to the number in the data, unless the config has a larger number; a smaller one
+ * is an error. */
 static enum gt_code set_codes(struct gt_session *s, const char *path, const struct gt_field *f, struct gt_model_input *in,
                               struct gt_err *err)
 {
@@ -99,7 +100,7 @@ static enum gt_code set_lengths(struct gt_session *s, const struct gt_dataset *d
 	return gt_lengths_choose(count, longest, GT_AUTO_LENGTHS, l, err);
 }
 
-/* Without the data, only the config can set the shape of an input. */
+/* Fails for an input without a shape: without the data, only the config can set the shape. */
 static enum gt_code refuse_no_shape(const struct gt_session *s, const char *path, struct gt_err *err)
 {
 	gt_conf_refuse(s->conf, path, err, "expected a shape, because the data was not found%s%s", s->data.note ? ": " : "",
@@ -133,7 +134,7 @@ enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_datas
 	return GT_OK;
 }
 
-/* Describes the inputs of a session without plans: images and values are f32. */
+/* Describes the inputs to the loader of a session that has no plans: images and values are f32. */
 static void describe_inputs(const struct gt_session *s, struct gt_loader_spec *spec)
 {
 	const int64_t *in = s->conf->model.input;

@@ -28,7 +28,8 @@ static enum gt_code open_device(struct gt_session *s, const struct gt_session_sp
 	const struct gt_conf *c = s->conf;
 	const char *word = spec->device ? spec->device : c->device;
 	int threads = (int)(c->threads || !spec->team ? c->threads : spec->team->threads);
-	if (c->reproducible == GT_REPRO_WORLD && !c->threads) /* the last bits of a sum also depend on the number of threads */
+	/* one thread, because the last bits of a sum also depend on the number of threads */
+	if (c->reproducible == GT_REPRO_WORLD && !c->threads)
 		threads = 1;
 	struct gt_dev_opts opts = {.threads = threads,
 	                           .deterministic = c->reproducible != GT_REPRO_NONE,
@@ -59,7 +60,7 @@ static enum gt_code open_space(struct gt_session *s, struct gt_err *err)
 static enum gt_code alloc_memory(struct gt_session *s, struct gt_err *err)
 {
 	enum gt_code code = gt_space_alloc(s->space, err);
-	if (err && code == GT_EFAIL) { /* out of memory: the error names a config key that reduces memory use */
+	if (err && code == GT_EFAIL) { /* after a failed allocation, the error names a config key that reduces memory use */
 		struct gt_err said = *err;
 		gt_conf_refuse(s->conf, "data.batch", err, "%s", said.msg);
 		err->code = code;
@@ -141,7 +142,7 @@ enum gt_code gt_session_open(const struct gt_session_spec *spec, struct gt_sessi
 	return GT_OK;
 }
 
-/* Also called after a failed gt_session_open: members that were not opened are zero. */
+/* It is also called after gt_session_open has failed: members that were not opened are zero. */
 void gt_session_close(struct gt_session *s)
 {
 	if (!s)
@@ -151,7 +152,7 @@ void gt_session_close(struct gt_session *s)
 	if (s->space)
 		gt_optim_close(&s->optim, s->space);
 	gt_space_close(s->space);
-	gt_session_comm_close(s); /* after the space, which uses memory of the communicators */
+	gt_session_comm_close(s); /* closed after the space, because the space uses memory of the communicators */
 	gt_session_data_close(s);
 	gt_device_close(&s->device);
 	gt_arena_close(s->arena);

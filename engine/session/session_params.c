@@ -17,8 +17,8 @@ struct gt_tdesc gt_session_desc(const struct gt_session *s, int i)
 
 /* ---- pieces: the parts of a tensor that a rank has ---------------------------------------------------------------------------------- */
 struct piece {
-	void *at;             /* device address; NULL: the rank has no part */
-	int64_t begin, end;   /* range of elements in the tensor's memory order */
+	void *at;             /* device address of the part; NULL: the rank has no part of the tensor */
+	int64_t begin, end;   /* range of elements of the tensor, in memory order, that the rank has */
 };
 
 static enum gt_arena_id arena_of(const struct gt_session *s, int i, int state)
@@ -118,11 +118,11 @@ static enum gt_code transfer_tensor(struct gt_session *s, int i, int state, void
 	return code;
 }
 
-/* Mode pipe: rank 0 receives a tensor of another stage. The copies of that stage may each have parts of the tensor. */
+/* Mode pipe: rank 0 receives a tensor of another stage. In each copy of the model, the rank of that stage may have a part of the tensor. */
 static enum gt_code get_from_home(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
 {
 	int home = gt_session_pipe_rank_of(s, i);
-	struct gt_comm *c = s->team ? s->team->comm : NULL; /* this group uses host memory */
+	struct gt_comm *c = s->team ? s->team->comm : NULL; /* the communicator of the team uses host memory */
 	struct gt_tdesc d = gt_session_desc(s, i);
 	size_t bytes = gt_tdesc_bytes(&d);
 	if (s->at.rank == home || (gt_session_pipe_has_param(s, i) && is_divided(s, i, state)))
@@ -138,7 +138,7 @@ enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain,
 	return gt_session_is_pipeline(s) ? get_from_home(s, i, state, plain, err) : transfer_tensor(s, i, state, plain, NULL, err);
 }
 
-/* Returns whether another rank writes the parameters that all ranks share. */
+/* Returns whether another rank writes the parameters in the memory that the ranks of this host share. */
 static bool is_written_by_other_rank(const struct gt_session *s)
 {
 	return s->space->shards.spec.shared_params && s->at.data != 0;
@@ -202,7 +202,8 @@ enum gt_code gt_session_cast_weights(struct gt_session *s, struct gt_err *err)
 
 /* ---- finite values ------------------------------------------------------------------------------------------------------------------- */
 /* Sums the squares of all parameters of this rank on the device. The sum is finite if and only if all parameters are finite, because f64
- * can represent squares of f32. *sum: NaN if the device uses host memory. */
+ * can represent squares of f32. *sum: NaN if it was not computed, for example because the device uses host memory; the caller then checks
+ * each tensor. */
 static enum gt_code sum_of_squares(struct gt_session *s, double *sum, struct gt_err *err)
 {
 	struct gt_space *sp = s->space;
@@ -257,7 +258,8 @@ static enum gt_code find_nonfinite(struct gt_session *s, int i, bool *bad, struc
 enum gt_code gt_session_finite(struct gt_session *s, int64_t step, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
-	int64_t first = 0; /* nparams - (lowest index of a non-finite parameter on any rank); 0: none */
+	/* nparams - i for the first non-finite parameter i on this rank, later the maximum over all ranks; 0: all are finite */
+	int64_t first = 0;
 	double sum;
 	GT_TRY(sum_of_squares(s, &sum, err));
 	for (int i = 0; i < g->nparams && !first; i++) {

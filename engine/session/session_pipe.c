@@ -12,7 +12,7 @@ enum gt_code gt_session_pipe_open(struct gt_session *s, bool train, struct gt_er
 	                         &s->space->memory.act_slots[true], &s->batch.keep, err);
 }
 
-/* Partitions the pipeline by the config or by cost. */
+/* Partitions the layers into stages: as parallel.cuts requests, else by the cost of the layers. */
 static enum gt_code choose_partition(struct gt_session *s, struct gt_graph *g, int stages, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
@@ -51,16 +51,18 @@ static enum gt_code find_homes(struct gt_session *s, const struct gt_partition *
 	return GT_OK;
 }
 
-#define ROOM ((size_t)1 << 30) /* bytes that may be in transfer from one stage to another */
-/* Of ROOM, at most AHEAD bytes are used only to avoid that sends wait for receivers, for example when a rank defers work (zero-bubble). */
+#define ROOM ((size_t)1 << 30) /* maximum bytes of the send buffer between two ranks of neighbouring stages */
+/* Maximum bytes that are added to the send buffer only to keep sends from waiting for receivers, for example when a rank defers work
+ * (zero-bubble). */
 #define AHEAD ((size_t)32 << 20)
 
-/* Verifies the transfers of a whole step of all ranks, and that the data in transfer between two stages fit into the allowed memory. */
+/* Verifies the transfers of a whole step of all ranks, and sets the size of the send buffers. Fails if the transfers need larger buffers
+ * than ROOM. */
 static enum gt_code verify_transfers(struct gt_session *s, const struct gt_partition *partition, struct gt_err *err)
 {
 	size_t need = 0, ahead = 0;
 	enum gt_code code = GT_OK;
-	/* the last batch of an epoch has fewer micro-batches */
+	/* the last batch of an epoch may have fewer micro-batches; above 16, only some numbers of micro-batches are tried */
 	for (int m = (int)s->batch.units; m > 0 && code == GT_OK; m = m > 16 ? m / 2 : m - 1) {
 		struct gt_comm_report p;
 		struct gt_arena *a;

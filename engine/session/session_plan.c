@@ -116,7 +116,7 @@ static enum gt_code set_class_weights(struct gt_session *s, const struct gt_grap
 		else if (!s->data.dry)
 			return gt_conf_refuse(s->conf, "train.class_weights", err, "\"auto\" needs the labels of the training split, or a checkpoint "
 			                      "that was trained with it, got neither; write the weights as numbers");
-		else /* the data is not read, and the plan does not depend on the weights */
+		else /* a dry session does not read the labels, and its plans do not depend on the weights */
 			for (int64_t i = 0; i < classes; i++)
 				w[i] = 1;
 		s->loss.attr.weights = w;
@@ -127,7 +127,8 @@ static enum gt_code set_class_weights(struct gt_session *s, const struct gt_grap
 	return gt_data_facts_print(&s->data.facts, s->arena, &s->data.facts_text, err);
 }
 
-/* Returns whether the loader writes all inputs of the model into memory that the ranks share (gt_loader_spec.rows). */
+/* Returns whether all inputs of the model are images. The loader then writes all inputs into memory that the ranks share
+ * (gt_loader_spec.rows). */
 static bool has_only_images(const struct gt_model_spec *m)
 {
 	for (int i = 0; i < m->ninputs; i++)
@@ -168,7 +169,7 @@ static enum gt_code build_graph(struct gt_session *s, const struct gt_plan_key *
 		                : err ? err->code : GT_ECONFIG;
 	GT_TRY(gt_graph_verify(g, err));
 	GT_TRY(gt_graph_fuse(g, err));
-	if (!w->idle) /* an idle graph has no images */
+	if (!w->idle) /* the graph of a rank without samples has no images */
 		GT_TRY(gt_plan_pad_images(s->space, g, err));
 	if (w->train && s->sync_bn)
 		GT_TRY(gt_graph_sync_bn(g, GT_GROUP_DATA, s->at.ndata, w->all, err));
@@ -187,7 +188,7 @@ static enum gt_code build_graph(struct gt_session *s, const struct gt_plan_key *
 	*out = g;
 	if (c->reproducible != GT_REPRO_WORLD)
 		GT_TRY(gt_plan_fold_norms(s->space, g, c->reproducible != GT_REPRO_NONE, err));
-	if (c->reproducible != GT_REPRO_WORLD) /* fusions would depend on the pipeline partition, but results must not */
+	if (c->reproducible != GT_REPRO_WORLD) /* with fusions, the result would depend on the partition of the pipeline */
 		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
 	if (w->train && gt_space_factored(s->space)) {
 		GT_TRY(gt_optim_update_spec(&s->optim, g, &apply, err));
@@ -237,7 +238,8 @@ enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_e
 	const struct gt_update_spec *apply;
 	struct gt_loss_spec loss = gt_session_loss(s, true);
 	*out = false;
-	/* One rank updates the moving average while other ranks may still apply their parts of the gradients. */
+	/* The moving average does not allow factored updates (gt_space_factored): one rank updates it while others may still update
+	 * parameters. */
 	if (s->optim.ema || s->at.ndata == 1 || gt_session_is_pipeline(s) || s->batch.units > 1 || !gt_loss_ignores(&loss) ||
 	    s->conf->reproducible == GT_REPRO_WORLD || !gt_optim_fused_update(&s->optim))
 		return GT_OK;

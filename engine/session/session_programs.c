@@ -30,12 +30,12 @@ static enum gt_code build_train_prog(struct gt_session *s, int64_t n, struct gt_
 	return GT_OK;
 }
 
-/* Returns the number of batches that a thread gathers ahead from a dataset in memory. */
+/* Returns the number of batches that a thread assembles before they are needed, from a dataset in memory. */
 static int loader_depth(const struct gt_conf *c, int64_t micro, bool augmented)
 {
 	if (c->data.prefetch >= 0)
 		return (int)c->data.prefetch;
-	/* Measured on 2 cores: waking a thread for a batch of small images costs more than gathering it. */
+	/* No thread for batches up to 1 MiB: waking it costs more than assembling such a batch. */
 	int64_t bytes = micro * c->model.input[0] * c->model.input[1] * c->model.input[2] * 4;
 	return augmented || bytes > 1 << 20 ? 2 : 0;
 }
@@ -113,7 +113,8 @@ enum gt_code gt_session_loader_open(const struct gt_session *s, enum gt_split sp
 	return code;
 }
 
-/* Reserves memory for batches among the activations that all ranks read, if updates are factored. */
+/* If ranks share the factors of weight gradients (gt_space_factored), reserves memory for the loader's batches in the arena of activations
+ * that all ranks read. */
 static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 {
 	struct gt_loader_spec spec;
@@ -128,7 +129,7 @@ static enum gt_code reserve_batches(struct gt_session *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Counts the memory of the fetched batches of a loader, and of the threads that read them. */
+/* Adds the memory of a loader's fetched batches, and of the threads that read them, to the totals of the session. */
 static void count_loader(struct gt_session *s, const struct gt_loader_spec *spec)
 {
 	size_t bytes = gt_loader_fetched_bytes(spec);
@@ -184,7 +185,7 @@ static enum gt_code build_eval_progs(struct gt_session *s, enum gt_split split, 
 	return GT_OK;
 }
 
-/* Returns the index of the layer whose key `out` sets the number of model outputs. */
+/* Returns the index of the last layer that has a key `out`, which sets the number of model outputs. */
 static int last_with_out(const struct gt_conf *c)
 {
 	for (int i = c->model.nlayers - 1; i > 0; i--)
@@ -199,7 +200,7 @@ static int last_with_out(const struct gt_conf *c)
 static enum gt_code check_classes(const struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
-	const struct gt_tdesc *out = g->output < 0 ? NULL : gt_graph_desc(g, g->output); /* NULL: another pipeline stage has the output */
+	const struct gt_tdesc *out = g->output < 0 ? NULL : gt_graph_desc(g, g->output); /* NULL: another pipeline stage computes the output */
 	for (int i = 0; i < GT_SPLITS; i++) {
 		int64_t classes = s->data.set[i].classes, width = s->data.set[i].target.width;
 		if (out && out->rank == 2 && width && width != out->dim[1]) {

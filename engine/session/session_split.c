@@ -27,7 +27,7 @@ static enum gt_code divide_numbers(const struct gt_conf *c, int64_t nvalid, cons
 	return gt_permute_split(split_seed(c), n, nvalid, train, valid, err);
 }
 
-/* Splits the training samples into train and valid, by their ids. */
+/* Splits the training samples into train and valid by their ids, so that a sample keeps its split when other samples are added. */
 static enum gt_code divide_marks(const struct gt_conf *c, const int32_t *group, int64_t groups, struct gt_session_files *out,
                                  struct gt_err *err)
 {

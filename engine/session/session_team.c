@@ -20,7 +20,7 @@ static enum gt_code alloc_shared_arena(void *user, enum gt_arena_id id, size_t b
 	return id == GT_A_GRAD || (params && s->space->shards.spec.shards > 1) ? c->api->buffer(c, bytes, out, err) : GT_OK;
 }
 
-/* Checks that all ranks have the same layout of parameters and the same shape of a step. */
+/* Checks that all ranks have the same offsets of parameters and the same numbers of samples and micro-batches in a step. */
 static enum gt_code check_same_layout(struct gt_session *s, struct gt_err *err)
 {
 	const struct gt_graph *g = s->space->layout.first;
@@ -43,7 +43,7 @@ static enum gt_code check_same_layout(struct gt_session *s, struct gt_err *err)
 	free(text);
 	if (code == GT_ECONFIG && err) {
 		struct gt_err why = *err;
-		gt_fail(err, code, "%s (another processor, or another version of a library)", why.msg);
+		gt_fail(err, code, "%s; the processors or the versions of a library may differ", why.msg);
 	}
 	return code;
 }
@@ -105,7 +105,8 @@ static enum gt_code join_gpus(struct gt_session *s, struct gt_err *err)
 	GT_TRY(gt_team_broadcast(s->team, boot.id, sizeof boot.id, 0, "NCCL's id", err));
 	struct gt_comm_spec spec = {.rank = s->at.rank,
 	                            .world = s->at.world,
-	                            .timeout_s = GT_PATIENCE * s->conf->parallel.timeout, /* ranks arrive at different times (cuDNN trials) */
+	                            /* ranks arrive at different times, because cuDNN first measures its algorithms */
+	                            .timeout_s = GT_PATIENCE * s->conf->parallel.timeout,
 	                            .boot = &boot,
 	                            .dev = gt_against_inner(&s->device),
 	                            .host = s->team->comm};
@@ -181,11 +182,11 @@ enum gt_code gt_session_barrier(struct gt_session *s, struct gt_err *err)
 bool gt_session_shares_memory(const struct gt_session_spec *spec, const struct gt_conf *c, const struct gt_backend *be)
 {
 	const char *device = spec->device && strcmp(spec->device, "null") ? spec->device : c->device;
-	if (spec->against) /* a launch writes whole tensors, also the parts that other ranks are changing */
+	if (spec->against) /* a device that compares calls writes whole tensors, also parts that other ranks change at the same time */
 		return false;
 	if (spec->team && spec->team->comm)
 		return be->host_memory && spec->team->comm->api->common;
-	return strncmp(device, "cuda", 4) != 0; /* the device of a dry session may not be open; its ranks are then assumed to be on one host */
+	return strncmp(device, "cuda", 4) != 0; /* a dry session may have no open device; its ranks are then assumed to be on one host */
 }
 
 void gt_session_comm_close(struct gt_session *s)

@@ -64,7 +64,7 @@ enum gt_code gt_session_data_open(struct gt_session *s, const struct gt_session_
 {
 	if (s->conf->data.on_error == GT_ON_ERROR_SKIP)
 		GT_TRY(gt_skipped_open(&s->data.skipped, err));
-	const struct gt_dataset *first = NULL; /* data of the first split that was found */
+	const struct gt_dataset *first = NULL; /* data of the first split that was found; all splits have the same fields */
 	for (int i = 0; i < GT_SPLITS; i++)
 		s->data.view[i].n = spec->dry ? -1 : 0;
 	if (!spec->data)

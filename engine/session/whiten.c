@@ -70,7 +70,7 @@ void gt_eigen_symmetric(double *a, int n, double *lambda, double *v)
 }
 
 struct moments {
-	int64_t c, h, w, kh, kw; /* size of an image, and of a patch */
+	int64_t c, h, w, kh, kw; /* channels, height and width of an image; height and width of a patch */
 	struct gt_attr_gather g;
 	double *sum, *patch;
 };

@@ -117,7 +117,8 @@ static struct gt_rank_coords coords_of(const struct gt_rank_position *at, int co
 	return s;
 }
 
-/* Program k of a rank: optimizer step, last step of an epoch, then evaluations and their last batches, then steps of phases. */
+/* Program k of a rank is: 0 the optimizer step, 1 the last step of an epoch, then for each split the evaluation of a full and of the last
+ * batch, then for each phase its two steps. */
 #define PROGRAMS (2 + 2 * GT_SPLITS)
 static const struct gt_prog *select_program(const struct gt_session *s, int k)
 {
@@ -171,7 +172,7 @@ enum gt_code gt_world_plan_verify(const struct gt_world_plan *c, struct gt_world
 			prog[r] = select_program(c->rank[r], k);
 		GT_TRY(gt_verify_comm(c->arena, prog, coords, c->nplanned, &proof, err));
 		out->ahead = proof.ahead > out->ahead ? proof.ahead : out->ahead;
-		if (proof.need > room) /* session_pipe.c has computed `room` from transfers alone, without collectives */
+		if (proof.need > room) /* transfers alone determine `room` (session_pipe.c), and collectives must not need larger buffers */
 			return gt_fail(err, GT_EINTERNAL, "two ranks need a send buffer of %zu bytes, but the buffers have only %zu", proof.need, room);
 		if (k)
 			continue;

@@ -20,7 +20,7 @@ struct gt_world_plan {
 	struct gt_arena *arena;     /* memory of the results */
 	int world;                  /* number of ranks */
 	int copies, ranks;          /* copies of the model; ranks of each copy, more than 1 only in a pipeline */
-	int stages;                 /* stages of the pipeline; 1 without a pipeline */
+	int stages;                 /* number of pipeline stages; 1 without a pipeline */
 	/* Dry sessions of the planned ranks, in the order of their numbers (session->at.rank). equal[i]: number of consecutive ranks, from that
 	 * of rank[i] on, that rank[i] stands for. In zero, equal ranks may differ in the elements of their shards and in the number of updates
 	 * that these take. */
@@ -36,7 +36,7 @@ void gt_world_plan_close(struct gt_world_plan *c);
 /* Returns the session spec of one rank of the world plan. */
 struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device, bool paper, int rank, int world);
 
-/* The figures of a verified world. */
+/* The figures that gt_world_plan_verify returns. */
 struct gt_world_report {
 	int least, most;                /* smallest and largest number of program steps of a planned rank in an optimizer step */
 	int64_t transfers, collectives; /* number of transfers and of collectives in an optimizer step, over all ranks */
@@ -61,8 +61,8 @@ enum gt_code gt_world_plan_schedule(const struct gt_world_plan *c, struct gt_wor
 /* Computes the pipeline schedule of one session from the config. */
 enum gt_code gt_session_pipe_grid(const struct gt_session *s, struct gt_arena *a, struct gt_grid **out, struct gt_err *err);
 
-/* Checks a run before its ranks are started: returns a rank's error once, and without the rank's name. also: an additional check of the
- * first rank's session; NULL: none. */
+/* gt_world_plan_preflight checks a run before its ranks are started, so that an error is reported once and without the name of a rank.
+ * also: an additional check of the first rank's session; NULL: none. */
 typedef enum gt_code gt_session_check(const struct gt_session *s, struct gt_err *err);
 enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int world, gt_session_check *also, struct gt_err *err);
 

@@ -1,4 +1,4 @@
-/* Finds the configs that come with gtrain, and reads their descriptions. */
+/* Finds the configs that are installed with gtrain, and reads their descriptions. */
 #include "base/fileio.h"
 #include "base/plugin.h"
 #include "conf/conf.h"

@@ -17,7 +17,7 @@ static void add_skipped(void *user, int set, int64_t i, const char *why)
 {
 	const struct to *to = user;
 	size_t n = strlen(why), end = strlen(GT_CELL_MISSING);
-	bool cell = n >= end && !strcmp(why + n - end, GT_CELL_MISSING); /* only a cell was replaced: the row was read */
+	bool cell = n >= end && !strcmp(why + n - end, GT_CELL_MISSING); /* the row was read; only one cell was replaced by a missing value */
 	(void)i;
 	to->out->bad += !cell;
 	to->out->cells += cell;
@@ -49,7 +49,7 @@ enum gt_code gt_check_data(const struct gt_conf *c, bool whole, void (*found)(vo
 	struct gt_session_files files;
 	struct to to = {found, user, out};
 	*out = (struct gt_data_check){.skips = c->data.on_error == GT_ON_ERROR_SKIP};
-	skips.data.on_error = GT_ON_ERROR_SKIP; /* otherwise the first text or row that cannot be read would be an error */
+	skips.data.on_error = GT_ON_ERROR_SKIP; /* without this, the first text or row that cannot be read would be an error */
 	GT_TRY(gt_session_read_data(&spec, &files, err));
 	gt_skipped_new(files.skipped, add_skipped, &to);
 	enum gt_code code = GT_OK;

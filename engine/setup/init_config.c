@@ -28,30 +28,32 @@
 #include <sys/stat.h>
 
 enum {
-	DECODED = 5000  /* with more training images, only the headers of images are read */
+	DECODED = 5000  /* number of training images above which only the headers of image files are read */
 };
 
 /* Properties of the data. */
 struct look {
 	const struct gt_init_spec *spec;
 	struct gt_init_names names;
-	const char *root;         /* path, for reading and for messages */
-	struct gt_dataset train;  /* training split; without unreadable files */
+	const char *root;         /* path of the data, for reading and for messages */
+	struct gt_dataset train;  /* the training split without unreadable files */
 	int64_t bad;              /* number of files of all splits that cannot be read */
 	int64_t valid, test;      /* number of samples of these splits; 0: no such split */
 	bool files;               /* images are encoded files */
-	bool numpy, numpy_test;   /* the images are arrays of an .npz file; it has a test split */
-	int64_t c, side;          /* channels; median of the shorter sides in pixels */
+	bool numpy, numpy_test;   /* numpy: the images are arrays of an .npz file; numpy_test: the file has a test split */
+	int64_t c, side;          /* c: channels of an image; side: median of the shorter sides of the images in pixels */
 	int64_t smallest_class;   /* number of samples of the rarest class */
-	double mean[3], std[3];   /* of the pixels, 0 ... 1; for files, the values of ImageNet */
+	/* mean and standard deviation of each channel, for pixels in 0 ... 1; for image files, the values of ImageNet */
+	double mean[3], std[3];
 };
 
-/* Values chosen for the config. */
+/* The values that `gtrain init` has chosen for the config. */
 struct choice {
-	int64_t input[3], batch, epochs, width; /* width: channels of the first stage */
+	/* input: channels, height and width of the model's input; width: number of channels of the network's first stage */
+	int64_t input[3], batch, epochs, width;
 	int blocks[4];
 	bool bottleneck, imagenet_stem;
-	bool pretrained;        /* false: train from scratch; `network` is empty */
+	bool pretrained;        /* true: the config begins with published weights; false: with initial weights, and `network` is empty */
 	struct gt_init_network network;
 	const char *model;      /* text of the model for a network other than a ResNet; "": a ResNet */
 };
@@ -166,7 +168,7 @@ static enum gt_code inspect_other_splits(struct look *l, const struct gt_dataset
 	return GT_OK;
 }
 
-/* Prints warnings about skipped data other than unreadable files. */
+/* Prints warnings about data that is skipped for other reasons than that a file cannot be read. */
 static void warn_of_left_out(struct look *l)
 {
 	struct gt_init_found found;
@@ -183,7 +185,7 @@ static void warn_of_left_out(struct look *l)
 	}
 }
 
-/* Warns of a test split of arrays that is not complete. */
+/* Warns if a file of the test split is missing, such as the labels of its images. */
 static void warn_of_missing(const struct look *l)
 {
 	char text[1000], more[1100];
@@ -248,7 +250,7 @@ static void choose_settings(const struct look *l, struct choice *c)
 		c->width = 64;
 	}
 	c->batch = n < 8 ? n : n < 40 ? 8 : n < 1000 ? 16 : n < 20000 ? 64 : 128;
-	/* Number of training samples over all epochs. A pretrained network needs fewer. */
+	/* Number of training samples that all epochs together use. A pretrained network needs fewer. */
 	double shown = c->pretrained ? 30000 : 120000;
 	c->epochs = (int64_t)fmin(fmax(round(shown / (double)n), 5), c->pretrained ? 20 : 60);
 }
@@ -317,7 +319,7 @@ static enum gt_code write_config(const struct look *l, const struct choice *c, c
 	return gt_init_template("images", values, text, err);
 }
 
-/* Rejects a path that a config cannot contain. */
+/* Rejects a path that cannot be written in a config. */
 static enum gt_code check_path(const char *path, struct gt_err *err)
 {
 	const char *fault = gt_string_fault(path, strlen(path));
@@ -359,7 +361,8 @@ static void unpack_text(const char *path, size_t stem, const char *remedy, char 
 static enum gt_code check_file(const char *path, struct gt_err *err)
 {
 	static const struct {
-		const char *end, *remedy; /* of an archive: the command to unpack it, with the words FILE and DIR */
+		/* end: extension of the file name; remedy: what to do, for an archive the command to unpack it, with the words FILE and DIR */
+		const char *end, *remedy;
 	} other[] = {
 	    {".7z", "7z x FILE -oDIR"}, {".rar", "unrar x FILE DIR/"},
 	    {".jpg", "put the images of each class into a folder"}, {".jpeg", "put the images of each class into a folder"},
@@ -396,7 +399,7 @@ static enum gt_code init_table(const char *root, const struct gt_init_spec *spec
 static enum gt_code choose_network(const struct look *l, struct choice *c, struct gt_arena *a, struct gt_err *err)
 {
 	const struct gt_init_network *n = &c->network;
-	if (!l->files && l->c != 3) /* files of gray images are decoded to three channels */
+	if (!l->files && l->c != 3) /* image files are always decoded to three channels, but arrays can have another number */
 		return gt_fail(err, GT_EDATA, "--pretrained: expected images with 3 channels, because published networks need them, got arrays "
 		               "with %lld", (long long)l->c);
 	GT_TRY(gt_init_network(l->spec->pretrained, l->spec->out, a, &c->network, err));
@@ -439,7 +442,8 @@ enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct
 		                       : gt_fail(err, GT_ENOINPUT, "%s: cannot open: %s", spec->path, strerror(errno));
 	GT_TRY(check_path(root, err));
 	size_t n = (size_t)snprintf(path, sizeof path, "%s", spec->path);
-	while (n > 1 && n < sizeof path && path[n - 1] == '/') /* file names in messages begin with this path */
+	/* removes slashes at the end, because file names in messages begin with this path */
+	while (n > 1 && n < sizeof path && path[n - 1] == '/')
 		path[--n] = 0;
 	struct look l = {.spec = spec, .root = path};
 	gt_init_names(spec, root, &l.names);

@@ -19,8 +19,8 @@ enum { FOREIGN = sizeof foreign / sizeof *foreign };
 
 struct count {
 	struct gt_init_found *f;
-	int64_t foreign[FOREIGN]; /* number of files with each extension */
-	int64_t left;             /* number of files that may still be examined */
+	int64_t foreign[FOREIGN]; /* number of files with each unsupported extension of images */
+	int64_t left;             /* number of files that may still be examined until the search ends */
 };
 
 static void count_file(struct count *c, const char *name, bool direct)
@@ -87,7 +87,7 @@ int64_t gt_init_count_files(const char *path, const struct gt_folder_kind *kind,
 	return n;
 }
 
-/* Searches the subfolders of `path`, level by level, for a folder with classes, and sets `path` to the found folder. */
+/* Searches the subfolders of `path`, level by level, for a folder that has folders of classes, and sets `path` to it. */
 static bool find_below(char *path, const struct gt_folder_kind *kind, int levels, int *tried, int64_t *n)
 {
 	char sub[PATH_MAX];

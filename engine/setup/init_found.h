@@ -13,7 +13,7 @@ struct gt_init_found {
 	int64_t images, texts;
 	int64_t direct;        /* number of files directly in the folder */
 	int64_t foreign;       /* number of image files of the most frequent unsupported kind */
-	const char *end;       /* their file extension, ".bmp"; static */
+	const char *end;       /* file name extension of these files, such as ".bmp"; a string constant */
 };
 
 /* Returns the number of training files of a kind in folders of classes, or 0 with the reason in err. */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CLASSIFIER "out = 1000;" /* marks the classifier in the configs of published networks */
+#define CLASSIFIER "out = 1000;" /* text that marks the classifier in the config of a published network */
 #define INPUT "input = [3, 224, 224];"
 
 /* Recognises a ResNet of torchvision. */
@@ -81,7 +81,7 @@ static int count_missing(const struct gt_pretrained_report *r)
 	return n;
 }
 
-/* Returns whether the file has exactly the tensors of a graph, not counting the tensors of the classifier. */
+/* Sets *same to whether the file has exactly the tensors of the config's graph, not counting the tensors of the classifier. */
 static enum gt_code match_graph(struct gt_conf *c, const struct gt_st_file *f, bool *same, struct gt_err *err)
 {
 	struct gt_pretrained match;

@@ -7,16 +7,17 @@
 #include <stdint.h>
 
 struct gt_init_network {
-	const char *file;     /* for model.pretrained.file: the path or the name that the user gave */
-	int blocks[4];        /* of a ResNet: residual blocks of each stage */
-	bool bottleneck;      /* of a ResNet: its blocks have three convolutions */
-	const char *name;     /* of another network: its name, such as "vit_b_16"; NULL: a ResNet */
+	const char *file;     /* value of model.pretrained.file: the path or the name that the user gave */
+	int blocks[4];        /* for a ResNet: number of residual blocks of each stage */
+	bool bottleneck;      /* for a ResNet: each residual block has three convolutions */
+	const char *name;     /* for another network than a ResNet: its name, such as "vit_b_16"; NULL: a ResNet */
 	const char *config;   /* the config of this network that comes with gtrain */
 	const char *text;     /* text of that config */
-	const char *map;      /* entries of model.pretrained.map, including the entry that skips the classifier */
-	int64_t side;         /* required height and width of images; 0: any size */
-	double mean, std;     /* with which each channel of the images is normalised; std 0: as without --pretrained */
-	const char *lr;       /* learning rate of adamw for fine-tuning */
+	const char *map;      /* value of model.pretrained.map, including the entry that skips the classifier */
+	int64_t side;         /* required height and width of images in pixels; 0: any size */
+	/* mean and standard deviation that normalise each channel of the images; std 0: the same normalisation as without --pretrained */
+	double mean, std;
+	const char *lr;       /* learning rate of the optimizer adamw for fine-tuning, as text of the config */
 };
 
 /* Recognises the network of a file with weights, by the names and shapes of its tensors: a ResNet of torchvision, or a network whose config

@@ -14,7 +14,7 @@ static void make_run_name(const char *root, char *out, size_t size)
 	for (const char *p = slash && slash[1] ? slash + 1 : root; *p && n + 1 < size; p++)
 		out[n++] = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", *p) ? *p : '-';
 	out[n] = 0;
-	/* endings that are removed from a file name */
+	/* endings of data files that are removed from the name of the run; points are already replaced by hyphens */
 	static const char *const ends[] = {"-gz", "-csv", "-tsv", "-jsonl", "-ndjson", "-npy", "-npz",
 	                                   "-zip", "-tgz", "-zst", "-xz", "-bz2", "-tar"};
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
@@ -24,7 +24,7 @@ static void make_run_name(const char *root, char *out, size_t size)
 		snprintf(out, size, "images");
 }
 
-/* Writes the real path of the folder of a file that need not exist. */
+/* Writes the real path of the folder that contains `file` to out; the file itself need not exist. */
 static bool find_folder(const char *file, char *out)
 {
 	char dir[PATH_MAX];
@@ -38,7 +38,7 @@ static bool find_folder(const char *file, char *out)
 static bool make_relative_path(const char *root, const char *folder, char *out, size_t size)
 {
 	size_t common = 0, n = 0;
-	for (size_t i = 0;; i++) { /* length of the common parent folders, without a slash at the end */
+	for (size_t i = 0;; i++) { /* sets `common` to the length of the parent path that both have, without a slash at the end */
 		char a = root[i] == '/' ? 0 : root[i], b = folder[i] == '/' ? 0 : folder[i];
 		if (!a && !b)
 			common = i;

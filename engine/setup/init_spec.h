@@ -1,4 +1,4 @@
-/* Inside `gtrain init`: functions for all kinds of data. */
+/* Inside `gtrain init`: functions that the generators of all kinds of configs use. */
 #ifndef GT_SETUP_INIT_SPEC_H
 #define GT_SETUP_INIT_SPEC_H
 
@@ -15,7 +15,7 @@ struct gt_init_names {
 
 enum {
 	GT_INIT_LISTED = 10, /* maximum number of unreadable samples that are reported one by one */
-	GT_INIT_LEAST = 10   /* with fewer images or texts, none can be reserved for evaluation */
+	GT_INIT_LEAST = 10   /* minimum number of images or texts from which some are reserved for evaluation */
 };
 
 void gt_init_warn(const struct gt_init_spec *spec, const char *text);
@@ -26,9 +26,9 @@ void gt_init_sort(int64_t *v, int64_t n); /* ascending */
 
 /* Returns the error for n images or texts, fewer than GT_INIT_LEAST, of which none can be reserved for evaluation. */
 enum gt_code gt_init_too_few(const char *root, int64_t n, const char *what, struct gt_err *err);
-/* Returns the error for data whose classes have one sample each: none can be reserved. what: "image" or "text". */
+/* Returns the error for data whose classes have one sample each: no sample can be reserved for evaluation. what: "image" or "text". */
 enum gt_code gt_init_one_each(const char *root, int64_t classes, const char *what, struct gt_err *err);
-/* root: the real path of the data. */
+/* Sets *out to the names for the data at `root`, which is its real path. */
 void gt_init_names(const struct gt_init_spec *spec, const char *root, struct gt_init_names *out);
 
 #endif

@@ -17,32 +17,32 @@
 
 #define SEED 42     /* seed in the config */
 #define VALID 0.2   /* share of the rows that is reserved for evaluation */
-#define ROWS_EACH 100  /* an integer column with fewer training rows per value is continuous, not categorical */
-#define FEW_CLASSES 10 /* maximum number of different integers in a target that is treated as classes */
+#define ROWS_EACH 100  /* a column of integers with fewer training rows for each value is treated as continuous, not as categorical */
+#define FEW_CLASSES 10 /* maximum number of different integers in a target column that is treated as classes */
 
 /* Properties of the table. */
 struct look {
 	const struct gt_init_names *names;
-	const char *path, *name;  /* absolute path; name of the run */
+	const char *path, *name;  /* path: absolute path of the table; name: name of the run */
 	const char *const *target;
 	int ntarget;
 	struct gt_data_table table;
-	struct gt_table_facts facts; /* facts of the training rows of the config */
+	struct gt_table_facts facts; /* facts fitted to the rows that the config uses for training */
 	int64_t rows, ntrain;
 	const struct gt_init_spec *init;
 	enum gt_encoding encoding;
 	struct gt_notation notation;
-	bool ambiguous;           /* the notation of numbers is ambiguous */
+	bool ambiguous;           /* numbers in the table can be read in two notations */
 	int64_t untargeted;       /* number of rows without a target, which are skipped */
 	int64_t odd;              /* number of non-numeric cells in numeric columns, which count as missing */
-	int64_t bad;              /* rows that cannot be read */
+	int64_t bad;              /* number of rows that cannot be read */
 	int64_t classes;          /* number of classes; 0: numeric targets */
 	struct gt_text_sizes sizes; /* sizes of the texts */
-	bool words;               /* the table contains only texts and their classes */
+	bool words;               /* the table has only columns of texts and a column of classes */
 	struct gt_column_spec *given; /* [table.ncolumns]: types in the config that differ from the inferred types; malloc'ed */
 };
 
-/* Values chosen for the config. */
+/* The values that `gtrain init` has chosen for the config. */
 struct choice {
 	int64_t batch, epochs, width[2];
 	double dropout, lr;
@@ -56,7 +56,8 @@ static enum gt_code fail_no_target(const struct look *l, struct gt_err *err)
 	return gt_fail(err, GT_EUSAGE, "--target: expected the column of %.300s to predict, one of: %s", l->path, list);
 }
 
-/* A target with many different integers, such as prices, is probably numeric (regression), although its inferred type is class. */
+/* Chooses between classification and regression. A target with many different integers, such as prices, is treated as numeric, although the
+ * inferred type of the column is class. */
 static enum gt_table_task choose_task(const struct look *l, int64_t groups)
 {
 	int k = gt_table_find(&l->table, l->target[0]);
@@ -78,7 +79,7 @@ static bool make_sparse_numbers_continuous(struct look *l, struct gt_table_spec 
 	return spec->ncolumns > 0;
 }
 
-/* Rejects a target with a different word in every row. */
+/* Rejects a target column whose text is different in every row: such a column is an identifier and has no classes. */
 static enum gt_code check_classes(const struct look *l, int64_t groups, struct gt_err *err)
 {
 	char shown[GT_CELL_SHOWN];
@@ -88,7 +89,8 @@ static enum gt_code check_classes(const struct look *l, int64_t groups, struct g
 	               "as an identifier; choose another column", gt_cell_shown(l->target[0], shown), (long long)groups);
 }
 
-/* Writes the training rows of the config to train, and their number to l->ntrain. group: the class of each row. */
+/* Writes the indices of the rows that the config will use for training to train[], and their number to l->ntrain. group: the class of each
+ * row. */
 static enum gt_code divide_rows(struct look *l, const int32_t *group, int64_t groups, int64_t *train, struct gt_err *err)
 {
 	size_t n = (size_t)l->rows;
@@ -108,7 +110,7 @@ static enum gt_code divide_rows(struct look *l, const int32_t *group, int64_t gr
 	return code;
 }
 
-/* Computes the facts of the table from the training rows of the config. */
+/* Fits the facts of the table to the rows that the config uses for training. */
 static enum gt_code learn_facts(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
 	int64_t groups = 0, *train = malloc((size_t)l->rows * sizeof *train);
@@ -332,7 +334,7 @@ enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, 
 		code = gt_table_columns_text(&l.facts, "\t", &columns, err);
 	if (code == GT_OK) {
 		choose_settings(&l, &c);
-		columns[strlen(columns) - 1] = 0; /* the template adds the last newline */
+		columns[strlen(columns) - 1] = 0; /* removes the last newline, because the template adds one */
 		code = write_config(&l, &c, columns, text, err);
 	}
 	free(columns);

@@ -1,4 +1,4 @@
-/* Inside `gtrain init`: configs for tables. */
+/* Inside `gtrain init`: writes configs for tables. */
 #ifndef GT_SETUP_INIT_TABLE_H
 #define GT_SETUP_INIT_TABLE_H
 

@@ -103,7 +103,7 @@ static const char *match_word(const char *line, const char *word)
 static void write_template(struct output *o, const char *name, size_t n)
 {
 	struct {
-		bool outer, yes; /* whether lines around the condition are written; whether it is true */
+		bool outer, yes; /* outer: the lines outside of the #if are written; yes: the condition of the #if is true */
 	} at[MAX_DEPTH] = {{true, true}};
 	const char *text = NULL, *rest;
 	int depth = 0;

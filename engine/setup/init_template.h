@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 struct gt_init_value {
-	const char *name;           /* NULL ends a list of values */
+	const char *name;           /* name of the value in the template; NULL ends a list of values */
 	int64_t number;             /* the value if text and strings are NULL; for conditions, 0 if text or strings are empty */
 	const char *text;           /* written without change */
 	const char *const *strings; /* [number]: written as strings of a config, with commas between them */

@@ -27,7 +27,7 @@ struct look {
 	int64_t bad;         /* number of texts of all splits that cannot be read */
 	int64_t n, classes;  /* number of training texts, and of their classes */
 	int64_t valid, test; /* number of texts of these splits */
-	bool pairs;          /* at least one class has two training texts or more */
+	bool pairs;          /* at least one class has two or more training texts */
 	struct gt_text_sizes sizes;
 };
 
@@ -58,7 +58,7 @@ static enum gt_code sample_text_sizes(struct look *l, struct gt_err *err)
 	l->classes = classes.n;
 	gt_source_close(s);
 	gt_class_list_free(&classes);
-	if (!known) /* none of the tried texts is readable */
+	if (!known) /* if none of the texts is readable, assumes texts of 1000 bytes */
 		bytes[known++] = 1000;
 	l->sizes = gt_text_sizes_of(bytes, known);
 	return GT_OK;
@@ -91,7 +91,7 @@ static enum gt_code find_pairs(struct look *l, const struct gt_dataset_spec *dat
 	return code;
 }
 
-/* Reads the texts of a split as a run does, and counts the usable texts. */
+/* Reads the texts of a split like a run, and counts the texts that can be used. */
 static enum gt_code count_texts(struct look *l, enum gt_split split, struct gt_skipped *skipped, int64_t *n, struct gt_err *err)
 {
 	struct gt_dataset_spec data = {.root = l->root, .format = "text", .text = {.tokenizer = GT_TOK_WORDS}, .skipped = skipped};

@@ -18,7 +18,7 @@ struct gt_text_sizes {
 	int64_t median, most;
 };
 
-/* Sorts the sizes of n texts, n > 0. */
+/* Sorts the array bytes[n] of text sizes, n > 0, and returns their median and 98th percentile. */
 struct gt_text_sizes gt_text_sizes_of(int64_t *bytes, int64_t n);
 
 /* Settings of a classifier that uses words and word pairs: data.max_tokens, data.hash_buckets and train.epochs. n: training texts. */

@@ -20,7 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ENOUGH 100  /* fewer steps cause a warning: with 60 instead of 100 steps, suggestions differed by a factor of 10 */
+/* a test with fewer steps causes a warning: 60 steps suggested rates that differed by a factor of 10 from those of 100 steps */
+#define ENOUGH 100
 #define RISE 4      /* the test ends when the average is this multiple of its minimum */
 
 /* ---- the test on one rank ------------------------------------------------------------------------------------------------------ */
@@ -33,10 +34,11 @@ struct test {
 	gt_observer observe;
 	void *user;
 	int ahead;             /* number of steps that are queued or applied */
-	int64_t epoch, cursor; /* position of the next batch */
+	int64_t epoch, cursor; /* position of the next batch: its epoch, and the number of samples of the epoch before it */
 	int skips;             /* number of consecutive steps that were not applied */
-	double smooth;         /* factor of the moving average of the loss */
-	double average, least; /* uncorrected moving average; minimum of the corrected average */
+	double smooth;         /* weight of the old value in the moving average of the loss, 0 ... 1 */
+	/* average: moving average of the losses, not corrected for its start; least: minimum of the corrected average so far */
+	double average, least;
 	double start;          /* time (gt_clock) at which the test began */
 };
 
@@ -120,14 +122,14 @@ static void add_point(struct test *t, double loss)
 	report_step(t, p);
 }
 
-/* Fails with the reason why the first step was not applied. */
+/* Evaluates the first step again to find the reason why it was not applied, and fails with this reason. */
 static enum gt_code fail_first_step(struct test *t, const struct gt_window *w, struct gt_err *err)
 {
 	struct gt_session *s = t->s;
 	struct gt_step_args *own;
 	GT_NEW(own, s->arena, t->prog->nmicro, err);
 	memcpy(own, w->step_args, (size_t)t->prog->nmicro * sizeof *own);
-	/* in fp16, only one step is queued at a time, and this was the last of several attempts */
+	/* in fp16, a step that overflows is repeated with the next batch, so the last batch failed, not the first one */
 	bool again = gt_session_scales_loss(s);
 	GT_TRY(gt_exec_drain(&s->exec, err));
 	GT_TRY(gt_loader_start(s->prog.loader, again ? t->epoch : 0, again ? t->cursor - t->prog->samples : 0, err));
@@ -149,7 +151,7 @@ static enum gt_code collect_step(struct test *t, struct gt_err *err)
 		t->curve->ended = "diverged";
 	if (t->curve->ended && !t->curve->n)
 		return fail_first_step(t, w, err);
-	if (scales) /* only one step is queued at a time */
+	if (scales) /* counts only applied steps: a skipped step is repeated with the next batch */
 		t->ahead = t->curve->n;
 	return GT_OK;
 }
@@ -292,7 +294,7 @@ enum gt_code gt_lr_find(struct gt_conf *c, const struct gt_run_opts *o, const st
 		return gt_fail(err, GT_EUSAGE, "--from and --to: expected two learning rates with 0 < from < to, got %g and %g", spec->from,
 		               spec->to);
 	GT_TRY(check_groups(c, err));
-	c->train.ema.decay = 0; /* the average of the weights does not change training losses */
+	c->train.ema.decay = 0; /* switches off the moving average of the weights, which does not change training losses */
 	enum gt_code code = gt_rank_session_run(&r, err);
 	if (code == GT_OK)
 		*out = j.result;

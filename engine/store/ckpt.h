@@ -48,75 +48,81 @@
 
 struct gt_ckpt_tensor {
 	const char *name;
-	struct gt_tdesc desc; /* shape and dtype, in plain layout */
+	struct gt_tdesc desc; /* shape and dtype of the tensor, which is in plain layout */
 	const void *data;     /* host memory of desc's size, in plain layout */
-	/* Called if data is NULL: returns the bytes when a save writes the tensor, and again if the save rewrites the file. */
+	/* called if `data` is NULL: returns the bytes of the tensor each time a save writes the file */
 	gt_bytes_fn *read;
 	void *user;           /* first argument of read */
 	int key;              /* second argument of read */
 };
 
-/* State of train.early_stop or of the schedule plateau: the history of its metric. */
+/* The history of the metric of train.early_stop or of the schedule plateau. */
 struct gt_ckpt_watch {
 	bool set;         /* a value was measured */
-	const char *metric; /* the metric whose value is `best`; NULL: unknown, because the checkpoint is of an earlier version */
+	const char *metric; /* the metric with the value `best`; NULL: unknown, because an earlier version wrote the checkpoint */
 	double best;      /* best value */
-	int64_t bad;      /* number of evaluations since `best` */
-	int64_t cooldown; /* plateau: number of following evaluations that are ignored */
-	int64_t drops;    /* plateau: number of reductions of the learning rate */
+	int64_t bad;      /* number of evaluations since the one with the value `best` */
+	int64_t cooldown; /* plateau: number of evaluations that will still be ignored after a reduction of the learning rate */
+	int64_t drops;    /* plateau: number of times that the learning rate was reduced so far */
 };
 
 struct gt_ckpt_meta {
 	int64_t step;         /* optimizer steps done */
 	int64_t epoch;        /* epoch of the next step, from 0 */
-	int64_t cursor;       /* number of samples of this epoch that were already used */
-	/* position in the learning-rate schedules, in optimizer steps; equal to step unless the steps of an epoch have changed in a resume */
+	int64_t cursor;       /* number of samples of this epoch that were already used for training */
+	/* position in the learning-rate schedules, in optimizer steps; differs from `step` only after a resume that changed the number of steps
+	 * in an epoch */
 	int64_t schedule_step;
-	int64_t epoch_steps;  /* optimizer steps of an epoch; 0: unknown, because the checkpoint is of an earlier version */
+	int64_t epoch_steps;  /* optimizer steps of an epoch; 0: unknown, because an earlier version wrote the checkpoint */
 	int64_t world;        /* number of ranks of the run */
 	uint64_t seed;
-	bool has_best;        /* whether the fields best, best_step, best_epoch, best_metric and best_mode are set */
-	double best;          /* best value of the metric checkpoint.best.metric so far */
+	bool has_best;        /* the fields best, best_step, best_epoch, best_metric and best_mode are set */
+	double best;          /* best value of the metric checkpoint.best.metric so far in the run */
 	int64_t best_step;    /* number of optimizer steps done when the value `best` was measured */
-	int64_t best_epoch;   /* epoch of best_step, from 1; -1: unknown, because the checkpoint is of an earlier version */
-	/* metric and mode of `best`, for example "test/acc" and "max"; NULL: unknown, because the checkpoint is of an earlier version */
+	int64_t best_epoch;   /* epoch of best_step, from 1; -1: unknown, because an earlier version wrote the checkpoint */
+	/* metric and mode of `best`, for example "test/acc" and "max"; NULL: unknown, because an earlier version wrote the checkpoint */
 	const char *best_metric, *best_mode;
 	double peak_acc;      /* highest accuracy of any evaluation of the test split, or of the valid split if there is no test split */
 	int64_t peak_epoch;   /* epoch of the evaluation with the accuracy peak_acc, from 1; 0: no evaluation had an accuracy */
-	double loss_scale;    /* the loss scale of precision fp16; 0: another precision */
+	double loss_scale;    /* the loss scale in precision fp16; 0 in other precisions */
 	int64_t good_steps;   /* number of optimizer steps applied since loss_scale last changed; 0 in other precisions than fp16 */
 	struct gt_ckpt_watch early_stop, plateau;
-	double seconds;       /* time of training so far, over all resumes */
-	struct gt_metrics epoch_sums; /* sums over the samples of the epoch used so far, for the epoch's scores when it is complete */
+	double seconds;       /* seconds of training so far, including the time before resumes */
+	/* sums over the samples that the current epoch has used so far, from which the scores of the epoch are computed at its end */
+	struct gt_metrics epoch_sums;
 	const char *name;     /* name of the run */
 	const char *config;   /* text of config.cfg */
-	const char *data;     /* text of data.json, one line of JSON (store/data_facts.h); NULL: no file */
+	const char *data;     /* text of data.json, one line of JSON (store/data_facts.h); NULL: the checkpoint has no such file */
 };
 
 struct gt_ckpt_dir; /* an open, locked run directory */
 
-/* Opens a run directory for writing: creates it if needed (parents too), takes the lock, checks that it is writable, and removes
- * left-overs. GT_ECANTCREAT: with the text of errno, or "another run (pid N) uses DIR" if the directory is locked. */
+/* Opens a run directory for writing: creates it if needed (parents too), takes the lock, checks that the directory is writable, and removes
+ * what interrupted saves left behind. GT_ECANTCREAT: with the text of errno, or "another run (pid N) uses DIR" if the directory is
+ * locked. */
 enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct gt_err *err);
-/* Closes the directory. Removes a directory that was created by opening it if the run has failed before it wrote its config.cfg. */
+/* Closes the directory. If the run has failed before it wrote config.cfg, removes the directories that gt_ckpt_dir_open created. */
 void gt_ckpt_dir_close(struct gt_ckpt_dir *d);
-/* For a process that starts ranks; the rank that opens the directory may be killed. gt_ckpt_dir_existing: length of the part of path that
- * exists before the start. gt_ckpt_dir_clean: after a failure, removes the rest of path if it has only files of a run that never began. */
+/* Functions for the process that starts ranks, because the rank that opens the directory may be killed. Before the start,
+ * gt_ckpt_dir_existing returns the length of the part of path that exists. After a failure, gt_ckpt_dir_clean removes the rest of path if
+ * it has only files of a run that never began. */
 size_t gt_ckpt_dir_existing(const char *path);
 void gt_ckpt_dir_clean(const char *path, size_t existed);
 /* Checks whether gt_ckpt_dir_open would succeed now and returns its codes and sentences. Creates, changes and keeps nothing. */
 enum gt_code gt_ckpt_dir_check(const char *path, struct gt_err *err);
 
-/* Continues the run in d from the checkpoint `from`. If that is the newest checkpoint, *next becomes 0. Otherwise the run goes back: *next
- * becomes the serial of the first new checkpoint, later checkpoints move to <dir>/history-<*next> when it is committed, and text (size
- * bytes) receives a sentence about this move. Until then the caller must write its other files under the names of gt_ckpt_next_path(). */
+/* gt_ckpt_continue continues the run in d from the checkpoint `from`. If that is the newest checkpoint, *next becomes 0. Otherwise the run
+ * goes back: *next becomes the serial of the first new checkpoint, later checkpoints move to <dir>/history-<*next> when it is committed,
+ * and text (size bytes) receives a sentence about this move. Until then the caller must write its other files under the names of
+ * gt_ckpt_next_path(). */
 struct gt_ckpt;
 enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *from, int64_t *next, char *text, size_t size,
                                   struct gt_err *err);
 
-/* Writes "<dir>/<name>" to buf (GT_PATH_SIZE bytes) or, with next > 0, a temporary name: "<dir>/next-<next>.<name>", in which
- * "tensorboard." replaces "events.out.tfevents.". A file with the temporary name is renamed to <name> when the checkpoint with serial
- * `next` is committed. If the checkpoint is never committed, the next run that opens dir removes the file. */
+/* Writes "<dir>/<name>" to buf (GT_PATH_SIZE bytes) or, with next > 0, a temporary name: "<dir>/next-<next>.<name>"; in it, "tensorboard."
+ * replaces the prefix "events.out.tfevents.", because TensorBoard would read the file. A file with the temporary name is renamed to <name>
+ * when the checkpoint with serial `next` is committed. If the checkpoint is never committed, the next run that opens dir removes the
+ * file. */
 enum gt_code gt_ckpt_next_path(char *buf, const char *dir, int64_t next, const char *name, struct gt_err *err);
 
 /* Commits one checkpoint. Points the symlink `latest` to it and `best` to the checkpoint of step m->best_step. path (size bytes) receives
@@ -125,8 +131,8 @@ enum gt_code gt_ckpt_next_path(char *buf, const char *dir, int64_t next, const c
 enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, const struct gt_ckpt_tensor *model, int nmodel,
                           const struct gt_ckpt_tensor *optim, int noptim, char *path, size_t size, struct gt_err *err);
 
-/* Retention: removes committed checkpoints except the newest `keep`. The best checkpoint that the manifest of a kept checkpoint names is
- * kept, too, so that a run that goes back still has its best checkpoint. With keep <= 0 it removes nothing. */
+/* Retention: removes committed checkpoints except the newest `keep`. It also keeps the best checkpoints that the manifests of kept
+ * checkpoints name, so that a run that goes back still has its best checkpoint. With keep <= 0 it removes nothing. */
 enum gt_code gt_ckpt_retain(struct gt_ckpt_dir *d, int64_t keep, struct gt_err *err);
 
 /* Finds the run directory of path and writes it to dir (GT_PATH_SIZE bytes). If path is a checkpoint inside a run directory (its step-...
@@ -154,8 +160,8 @@ const struct gt_ckpt_meta *gt_ckpt_meta(const struct gt_ckpt *c);
  * no tensor i. */
 bool gt_ckpt_tensor_at(const struct gt_ckpt *c, int file, int i, struct gt_ckpt_tensor *out);
 
-/* Reads one tensor into host memory in plain layout. GT_EDATA: the file has no such tensor, or its dtype or shape differs from want; the
- * sentence names checkpoint and tensor. */
+/* Reads one tensor into host memory in plain layout. GT_EDATA: the file has no such tensor, or its dtype or shape differs from `want`; the
+ * message names checkpoint and tensor. */
 enum gt_code gt_ckpt_read(const struct gt_ckpt *c, int file, const char *name, const struct gt_tdesc *want, void *out, struct gt_err *err);
 
 #endif

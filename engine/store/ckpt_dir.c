@@ -1,4 +1,5 @@
-/* The run directory of a writer: its lock, the removal of left-overs, and retention. */
+/* The run directory of a process that writes checkpoints: its lock, the removal of files that interrupted saves left behind, and
+ * retention. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
 #include <dirent.h>
@@ -18,7 +19,8 @@ static bool has_step(const struct gt_ckpt_entry *e, int n, int64_t step)
 	return false;
 }
 
-/* Restores step-N if a run died between two renames and left it only under another name. */
+/* Restores the name step-N of a checkpoint that a run displaced (step-N.prev-...) before it was killed. Marks displaced checkpoints that
+ * were replaced as left-overs. */
 static enum gt_code restore_displaced(const char *dir, struct gt_ckpt_entry *e, int n, struct gt_err *err)
 {
 	char from[GT_PATH_SIZE], to[GT_PATH_SIZE], name[GT_CKPT_NAME];
@@ -57,7 +59,7 @@ static enum gt_code remove_leftovers(const char *dir, struct gt_err *err)
 	GT_TRY(gt_ckpt_scan(dir, false, &e, &n, err));
 	enum gt_code code = GT_OK;
 	for (int i = 0; i < n && !code; i++) {
-		/* a PREV entry whose checkpoint was missing has already been renamed back */
+		/* a new checkpoint has replaced every displaced one (GT_CKPT_PREV) that is left; restore_displaced() has renamed the others back */
 		if (e[i].kind != GT_CKPT_LEFTOVER && e[i].kind != GT_CKPT_PREV)
 			continue;
 		code = gt_path_join(path, dir, e[i].name, err);
@@ -68,7 +70,8 @@ static enum gt_code remove_leftovers(const char *dir, struct gt_err *err)
 	return code;
 }
 
-/* Completes the work of a killed run: names, histories, files next-*, leftovers and links. Reads the newest serial and step. */
+/* Completes the work of a killed run: the names of displaced checkpoints, histories, files next-*, left-overs and links. Sets serial,
+ * parent and step of d to those of the newest checkpoint. */
 static enum gt_code recover_run_dir(struct gt_ckpt_dir *d, struct gt_err *err)
 {
 	struct gt_ckpt_entry *e;
@@ -83,7 +86,8 @@ static enum gt_code recover_run_dir(struct gt_ckpt_dir *d, struct gt_err *err)
 		d->serial = d->parent = newest->serial;
 		d->step = newest->step;
 	}
-	if (newest && !code) /* the run that committed the newest checkpoint may have been killed before it moved the later checkpoints */
+	/* the run may have been killed after it committed the newest checkpoint and before it moved the later ones to the history */
+	if (newest && !code)
 		code = gt_ckpt_history_move(d->path, newest->serial, newest->parent, INT64_MAX, err);
 	if (!code)
 		code = gt_ckpt_next_commit(d->path, d->serial, err);
@@ -95,7 +99,7 @@ static enum gt_code recover_run_dir(struct gt_ckpt_dir *d, struct gt_err *err)
 	return code;
 }
 
-/* Tests whether directories can be created: creates and removes one, as a save does. */
+/* Checks that directories can be created in dir, by creating and removing one, as a save does. */
 static enum gt_code check_writable(const char *dir, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], name[GT_CKPT_NAME] = "step-00000000.tmp-", nonce[GT_NONCE_SIZE];
@@ -107,7 +111,7 @@ static enum gt_code check_writable(const char *dir, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Rejects a run directory inside a checkpoint: the run would change committed data, and be removed with them. */
+/* Rejects a run directory inside a checkpoint: the run would change committed data, and its files would be removed with the checkpoint. */
 static enum gt_code check_outside_checkpoints(const char *path, struct gt_err *err)
 {
 	char at[GT_PATH_SIZE], up[GT_PATH_SIZE], real[PATH_MAX];
@@ -118,7 +122,7 @@ static enum gt_code check_outside_checkpoints(const char *path, struct gt_err *e
 	GT_TRY(gt_path_parent(at, path, err));
 	while (!realpath(at, real)) {
 		if (errno != ENOENT || !strcmp(at, ".") || !strcmp(at, "/"))
-			return GT_OK; /* the directory does not exist; the caller, which creates the directory, reports a failure */
+			return GT_OK; /* a parent directory does not exist; the caller creates it and reports a failure */
 		GT_TRY(gt_path_parent(up, at, err));
 		strcpy(at, up);
 	}
@@ -165,20 +169,21 @@ enum gt_code gt_ckpt_dir_open(const char *path, struct gt_ckpt_dir **out, struct
 	enum gt_code code = open_dir(d, path, err);
 	if (code) {
 		gt_ckpt_dir_close(d);
-		return gt_code_replace(code, GT_EIO, GT_ECANTCREAT, err); /* the caller asked whether the directory is writable */
+		/* before the run begins, an I/O error means that the directory is not writable */
+		return gt_code_replace(code, GT_EIO, GT_ECANTCREAT, err);
 	}
 	*out = d;
 	return GT_OK;
 }
 
-/* True if a run that has not begun may have written the file; a run writes config.cfg last. */
+/* Returns whether a run that has not begun may have written the file; a run writes config.cfg last. */
 static bool is_start_file(const char *name)
 {
 	return !strcmp(name, ".lock") || !strcmp(name, "metrics.jsonl") || !strncmp(name, "events.out.tfevents.", 20) ||
 	       strstr(name, ".tmp-") != NULL;
 }
 
-/* Returns whether the directory has only files that the start of a run writes. With `remove`, removes them, except the lock. */
+/* Returns whether the directory has only files that the start of a run writes. If `remove` is set, also removes them, except the lock. */
 static bool has_only_start_files(const char *path, bool remove)
 {
 	DIR *dir = opendir(path);
@@ -196,7 +201,8 @@ static bool has_only_start_files(const char *path, bool remove)
 	return only;
 }
 
-/* Removes the directories that were created for a run that failed before it began. While the lock is held, no other run can write. */
+/* Removes the directories that were created for a run that failed before it began. If `locked` is set, this process holds the lock, so that
+ * no other run can write to the directory. */
 static void remove_unused(const char *path, size_t existed, bool locked)
 {
 	char lock[GT_PATH_SIZE];
@@ -250,8 +256,8 @@ void gt_ckpt_dir_close(struct gt_ckpt_dir *d)
 	free(d);
 }
 
-/* True if retention keeps a checkpoint: the newest `keep` ones that have a manifest, and the best one. A checkpoint without a readable
- * manifest is kept for the user and not counted. */
+/* Returns whether retention keeps entry e[i]: the newest `keep` checkpoints that have a manifest, and the best one. A checkpoint without a
+ * readable manifest is kept for the user and not counted. */
 static bool is_retained(const struct gt_ckpt_entry *e, int i, int64_t keep, int64_t best)
 {
 	int64_t kept = 0;
@@ -267,14 +273,15 @@ static bool is_retained(const struct gt_ckpt_entry *e, int i, int64_t keep, int6
 	return false;
 }
 
-/* Removes old checkpoints. It first renames them, makes the renames durable, and then removes files, so that a crash never leaves an
- * incomplete checkpoint under a checkpoint's name. */
+/* Removes old checkpoints. First renames the directories, makes the renames durable, and then removes their files, so that a crash never
+ * leaves an incomplete checkpoint under a checkpoint's name. */
 static enum gt_code remove_old_checkpoints(struct gt_ckpt_dir *d, struct gt_ckpt_entry *e, int n, int64_t keep, int64_t best,
                                            struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], gone[GT_PATH_SIZE], nonce[GT_NONCE_SIZE];
 	int victims = 0;
-	for (int i = n - 1; i >= 0; i--) { /* oldest checkpoint first: newer checkpoints decide whether an older one is kept */
+	/* begins with the oldest checkpoint, because newer checkpoints decide whether an older one is kept */
+	for (int i = n - 1; i >= 0; i--) {
 		if (is_retained(e, i, keep, best))
 			continue;
 		GT_TRY(gt_path_join(path, d->path, e[i].name, err));

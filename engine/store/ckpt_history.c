@@ -20,10 +20,12 @@
 
 /* ---- selection of checkpoints ------------------------------------------------------------------------------------------------------- */
 
-/* Whether e is off the line of a checkpoint. beyond: as in gt_ckpt_history_move(). */
+/* Returns whether entry e does not belong to the line of checkpoints that ends with the checkpoint (serial, parent). beyond: as for
+ * gt_ckpt_history_move(). */
 static bool is_off_line(const struct gt_ckpt_entry *e, int64_t serial, int64_t parent, int64_t beyond)
 {
-	if (e->kind != GT_CKPT_STEP) /* displaced by a commit of the same step; replaced if that commit continues it */
+	/* a checkpoint that a commit of the same step has displaced; unless it is the parent of that commit, it belongs to the history */
+	if (e->kind != GT_CKPT_STEP)
 		return e->serial && e->serial < serial && e->serial != parent && !strstr(e->name, ".old-");
 	return e->serial ? e->serial < serial && (e->serial > parent || e->step > beyond) : e->step > beyond;
 }
@@ -35,7 +37,7 @@ static enum gt_code make_history_path(char *buf, const char *dir, int64_t serial
 	return gt_path_join(buf, dir, name, err);
 }
 
-/* Renames dir/name to to/as; fails if that name exists. */
+/* Renames dir/name to to/as. Fails if to/as exists. */
 static enum gt_code rename_entry(const char *dir, const char *name, const char *to, const char *as, struct gt_err *err)
 {
 	char from[GT_PATH_SIZE], path[GT_PATH_SIZE];
@@ -49,7 +51,7 @@ static enum gt_code rename_entry(const char *dir, const char *name, const char *
 	return GT_OK;
 }
 
-/* Creates a symlink in a history that lacks it, directly under its final name, so that a kill leaves no temporary file. */
+/* Creates a symlink in a history, unless it exists. The link is not replaced by a rename, so that a kill leaves no temporary file. */
 static enum gt_code create_link(const char *history, const char *link, int64_t step, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], target[GT_PATH_SIZE], name[GT_CKPT_NAME];
@@ -57,12 +59,12 @@ static enum gt_code create_link(const char *history, const char *link, int64_t s
 	gt_ckpt_name_print(name, step);
 	GT_TRY(gt_path_join(path, history, link, err));
 	GT_TRY(gt_path_join(target, history, name, err));
-	if (lstat(target, &st)) /* the best checkpoint was not moved, because it is on the new line */
+	if (lstat(target, &st)) /* the checkpoint was not moved to the history, because it belongs to the new line */
 		return GT_OK;
 	return symlink(name, path) && errno != EEXIST ? gt_fail(err, GT_EIO, "%s: cannot make symlink: %s", path, strerror(errno)) : GT_OK;
 }
 
-/* Creates `best` and `latest` in the directory to which checkpoints were moved. */
+/* Creates the symlinks `best` and `latest` in a history. */
 static enum gt_code create_links(const char *history, struct gt_err *err)
 {
 	struct gt_ckpt_entry *e;
@@ -79,7 +81,7 @@ static enum gt_code create_links(const char *history, struct gt_err *err)
 	return code;
 }
 
-/* True if a kill happened after the last move and before the links were created. */
+/* Returns whether the history has no symlinks, because a kill happened after the last move and before the links were created. */
 static bool lacks_links(const char *history)
 {
 	char path[GT_PATH_SIZE];
@@ -87,7 +89,8 @@ static bool lacks_links(const char *history)
 	return !lstat(history, &st) && !gt_path_join(path, history, "latest", NULL) && lstat(path, &st);
 }
 
-/* Moves the checkpoints that are not on the line to history `number`, and creates its links. */
+/* Moves the entries e[n] that are not on the line of the checkpoint (serial, parent) to history-<number>, and creates the symlinks in
+ * it. */
 static enum gt_code move_to_history(const char *dir, struct gt_ckpt_entry *e, int n, int64_t number, int64_t serial, int64_t parent,
                                     int64_t beyond, struct gt_err *err)
 {
@@ -98,7 +101,7 @@ static enum gt_code move_to_history(const char *dir, struct gt_ckpt_entry *e, in
 		if (!is_off_line(&e[i], serial, parent, beyond))
 			continue;
 		if (!moved++)
-			GT_TRY(gt_dir_make(history, NULL, err)); /* the history's directory must be durable before anything moves into it */
+			GT_TRY(gt_dir_make(history, NULL, err)); /* the new directory must be durable before a checkpoint moves into it */
 		gt_ckpt_name_print(name, e[i].step);
 		GT_TRY(rename_entry(dir, e[i].name, history, name, err));
 	}
@@ -124,13 +127,13 @@ enum gt_code gt_ckpt_history_clear(struct gt_ckpt_dir *d, struct gt_err *err)
 	struct gt_ckpt_entry *e;
 	int n;
 	GT_TRY(gt_ckpt_scan(d->path, true, &e, &n, err));
-	/* serial 0 means that no checkpoint has a readable manifest */
+	/* serial 0: no checkpoint has a readable manifest, so only the steps tell which checkpoints are later */
 	enum gt_code code = move_to_history(d->path, e, n, d->serial + 1, 0, 0, d->step, err);
 	free(e);
 	return code;
 }
 
-/* Lists steps as text, as in "steps 114 and 171". */
+/* Writes steps as text to buf, such as "steps 114 and 171". */
 static void format_steps(const struct gt_ckpt_entry *e, int n, char *buf, size_t size)
 {
 	enum { NAMED = 6 };
@@ -168,7 +171,7 @@ enum gt_code gt_ckpt_dir_continue(struct gt_ckpt_dir *d, const struct gt_ckpt *f
 
 /* ---- files that are exchanged at the commit ----------------------------------------------------------------------------------------- */
 
-/* TensorBoard reads every file whose name contains "tfevents", so the file gets this name only at the commit */
+/* TensorBoard reads every file whose name contains "tfevents", so the file gets a name with this prefix only at the commit */
 #define EVENTS "events.out.tfevents."
 #define EVENTS_NEXT "tensorboard."
 
@@ -184,7 +187,7 @@ enum gt_code gt_ckpt_next_path(char *buf, const char *dir, int64_t next, const c
 	return gt_path_join(buf, dir, file, err);
 }
 
-/* Parses "next-4.metrics.jsonl": sets the serial and returns the part after it; NULL for another name. */
+/* Parses "next-4.metrics.jsonl": sets the serial and returns the part after it; NULL: the name has another form. */
 static const char *parse_next_name(const char *name, int64_t *serial)
 {
 	char *end;
@@ -195,7 +198,7 @@ static const char *parse_next_name(const char *name, int64_t *serial)
 	return errno || *end != '.' || !end[1] ? NULL : end + 1;
 }
 
-/* Installs a file at the commit. name: "next-<serial>.<file>"; file: the part after the point. The existing file of that name moves to the
+/* Installs a file at the commit. name: "next-<serial>.<file>"; file: the final name. An existing file with the final name moves to the
  * history. After a kill between the two renames, the next run completes the work. */
 static enum gt_code install_file(const char *dir, const char *name, const char *file, int64_t serial, struct gt_err *err)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEAL ",\"xxh3\":\"" /* the digest's 32 digits and TAIL follow */
+#define SEAL ",\"xxh3\":\"" /* the manifest's last member; the 32 hexadecimal digits of the digest and TAIL follow */
 #define TAIL "\"}\n"
 
 static const struct {
@@ -56,8 +56,8 @@ static const struct gt_json_field sums[] = {
     {"count", GT_FIELD_WHOLE, IN(gt_metrics, count)},
     {NULL}};
 
-/* All members except format and version, which come first, and files and xxh3, which come last. A new member must not be required, because
- * checkpoints of earlier versions lack it. */
+/* The members of a manifest between the first ones, format and version, and the last ones, files and xxh3. A new member must not be
+ * required, because checkpoints of earlier versions lack it. */
 static const struct gt_json_field members[] = {
     {"serial", GT_FIELD_WHOLE, IN(gt_ckpt_manifest, serial)},
     {"parent", GT_FIELD_WHOLE, IN(gt_ckpt_manifest, parent), GT_FIELD_ADDED, .none = -1},
@@ -79,7 +79,7 @@ static const struct gt_json_field members[] = {
     {"epoch_sums", GT_FIELD_OBJECT, META(epoch_sums), GT_FIELD_OPTIONAL, .fields = sums, .count = META(epoch_sums.count)},
     {NULL}};
 
-/* Sets members that follow from other members to `none`, so that they are not written. */
+/* Sets members whose values follow from other members to their value `none`, so that they are not written. */
 static void reset_derived(struct gt_ckpt_manifest *m)
 {
 	struct gt_ckpt_meta *t = &m->meta;
@@ -89,7 +89,7 @@ static void reset_derived(struct gt_ckpt_manifest *m)
 		t->best_metric = t->best_mode = NULL;
 }
 
-/* Computes absent members from other members. */
+/* Computes the values of members that the manifest does not have from other members. */
 static void set_derived(struct gt_ckpt_manifest *m)
 {
 	if (m->parent < 0)
@@ -99,7 +99,7 @@ static void set_derived(struct gt_ckpt_manifest *m)
 }
 
 /* ---- writer ------------------------------------------------------------------------------------------------------------------------- */
-/* Prints the manifest. Members that the reader requires are always printed; the digest of the text follows as its last member. */
+/* Prints the manifest. Members that the reader requires are always printed. The last member is the digest of the text before it. */
 enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_json *j, struct gt_err *err)
 {
 	struct gt_ckpt_manifest written = *m;

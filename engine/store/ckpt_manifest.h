@@ -40,13 +40,13 @@ struct gt_ckpt_manifest {
 	struct gt_ckpt_meta meta; /* config and data are NULL, because they are in separate files */
 	int64_t format, serial, parent;
 	struct {
-		bool there; /* whether the checkpoint has this file */
+		bool there; /* whether the checkpoint has this file; files are optional except where GT_CKPT_FILES says `true` */
 		int64_t bytes;
 		char digest[GT_DIGEST_HEX];
 	} file[GT_CKPT_FILE_COUNT];
 };
 
-/* Writes the manifest with its newline to j->text. j must be zeroed. */
+/* Writes the manifest as one line to j->text. j must be zeroed. */
 enum gt_code gt_ckpt_manifest_print(const struct gt_ckpt_manifest *m, struct gt_json *j, struct gt_err *err);
 
 /* Parses a manifest of n bytes. The strings of *out are in the arena. GT_EDATA: the text is not a valid manifest; the message names path,

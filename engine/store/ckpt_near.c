@@ -1,4 +1,4 @@
-/* Finds runs near a path that is no run, for the error message about it. */
+/* For the error that a path is not a run: finds runs near this path, which the message suggests. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
 #include <dirent.h>
@@ -17,14 +17,14 @@ struct found {
 	int n;
 };
 
-/* A run has a link to its latest checkpoint. */
+/* Returns whether dir is the directory of a run: it has a symlink to the latest checkpoint. */
 static bool is_run_dir(const char *dir)
 {
 	int64_t step;
 	return gt_ckpt_link_step(dir, "latest", &step, NULL) == GT_OK && step >= 0;
 }
 
-/* Adds the runs that are directories in dir. shown: the text for dir before their names in the message, with a slash. */
+/* Adds the directories in dir that are runs to f. shown: how the message writes dir, with a slash at the end. */
 static void find_runs(const char *dir, const char *shown, struct found *f)
 {
 	DIR *d = opendir(dir);

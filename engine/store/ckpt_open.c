@@ -1,4 +1,4 @@
-/* Opens and reads checkpoints: checks a directory against its manifest, and searches the newest complete checkpoint of a run. */
+/* Opens and reads checkpoints: checks a directory against its manifest, and finds the newest undamaged checkpoint of a run. */
 #include "base/fileio.h"
 #include "store/ckpt_scan.h"
 #include "store/safetensors_file.h"
@@ -48,7 +48,7 @@ static enum gt_code open_tensors(struct gt_ckpt *c, int file, bool verify, struc
 	if (!c->manifest.file[file].there)
 		return GT_OK;
 	GT_TRY(gt_path_join(path, c->path, gt_ckpt_file_name(file), err));
-	/* every file that a manifest names has to exist */
+	/* a file that the manifest names and that is missing is damage, not missing input */
 	GT_TRY(gt_code_replace(gt_st_open_unmapped(path, &c->file[file], err), GT_ENOINPUT, GT_EDATA, err));
 	GT_TRY(check_length(c, file, gt_st_bytes(c->file[file]), path, err));
 	if (!verify)
@@ -60,8 +60,8 @@ static enum gt_code open_tensors(struct gt_ckpt *c, int file, bool verify, struc
 	return code ? code : check_digest(c, file, hex, path, err);
 }
 
-/* Reads a text file of the checkpoint; *out is NULL if the checkpoint has no such file. Its digest is always checked, because the file is
- * small. */
+/* Reads a text file of the checkpoint. *out is NULL if the checkpoint has no such file. The digest of the file is always checked, because
+ * the file is small. */
 static enum gt_code open_text(struct gt_ckpt *c, int file, const char **out, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE], hex[GT_DIGEST_HEX], *text;
@@ -129,7 +129,8 @@ static enum gt_code open_entry(const char *dir, const struct gt_ckpt_entry *e, b
 	GT_TRY(open_step_dir(path, verify, out, err));
 	if ((*out)->manifest.meta.step == e->step)
 		return GT_OK;
-	enum gt_code code = gt_fail(err, GT_EDATA, "%s: its manifest belongs to step %lld", path, (long long)(*out)->manifest.meta.step);
+	enum gt_code code = gt_fail(err, GT_EDATA, "%s: damaged: the directory has the manifest of step %lld", path,
+	                            (long long)(*out)->manifest.meta.step);
 	gt_ckpt_close(*out);
 	*out = NULL;
 	return code;
@@ -147,8 +148,8 @@ struct search {
 	bool verify;
 	void (*warn)(void *user, const char *text);
 	void *user;
-	struct gt_err first; /* the reason why the newest checkpoint is not usable */
-	bool vanished;       /* another run's retention has removed a candidate during the search */
+	struct gt_err first; /* the error of the newest checkpoint, if it cannot be used */
+	bool vanished;       /* an entry has disappeared during the search, because another run has removed old checkpoints */
 };
 
 /* Opens the newest usable checkpoint of the n entries e, which gt_ckpt_scan has sorted. GT_ENOINPUT: none of them is a checkpoint. */
@@ -173,8 +174,8 @@ static enum gt_code open_newest(struct search *s, const struct gt_ckpt_entry *e,
 			s->vanished = true;
 			continue;
 		}
-		/* Only if the checkpoint is damaged, or the disk is bad, the search continues with an older checkpoint. After another error, this
-		 * checkpoint may be good. */
+		/* The search continues with an older checkpoint only if this one is damaged or the disk has an error. After any other error, for
+		 * example if memory is short, this checkpoint may be good. */
 		if (one != GT_EDATA && one != GT_EIO) {
 			if (err)
 				*err = why;
@@ -210,7 +211,7 @@ static enum gt_code open_latest(struct search *s, struct gt_ckpt **out, struct g
 
 #define LISTED 10 /* number of the lowest and of the highest steps that an error lists */
 
-/* Reports that none of the n entries is the checkpoint of a step, and lists the existing steps. Sorts the entries. */
+/* Fails because none of the n entries is a checkpoint of step `step`. The message lists the existing steps. Sorts the entries. */
 static enum gt_code fail_no_step(const char *dir, int64_t step, struct gt_ckpt_entry *e, int n, struct gt_err *err)
 {
 	char list[600] = "";
@@ -267,7 +268,7 @@ static enum gt_code open_run_dir(struct search *s, const char *which, struct gt_
 	return open_step(s, step, out, err);
 }
 
-/* Copies the last component of a path to name; "" if it is too long for name. */
+/* Copies the last component of a path to name; sets name to "" if the component is too long. */
 static void copy_last_name(const char *path, char name[GT_CKPT_NAME])
 {
 	size_t n = strlen(path);
@@ -281,8 +282,8 @@ static void copy_last_name(const char *path, char name[GT_CKPT_NAME])
 		memcpy(name, path + from, n - from);
 }
 
-/* Returns whether the path names a checkpoint, not a run. A directory that is named like a checkpoint but has no manifest is a damaged
- * checkpoint, not an empty run. */
+/* Returns whether the path names a checkpoint and not a run. A directory with the name of a checkpoint is a checkpoint even if it has no
+ * manifest: it is then damaged. */
 bool gt_ckpt_is_step_dir(const char *path)
 {
 	char name[GT_CKPT_NAME];
@@ -291,7 +292,7 @@ bool gt_ckpt_is_step_dir(const char *path)
 	return entry_exists(path, GT_CKPT_MANIFEST) || gt_ckpt_name_parse(name, &step) == GT_CKPT_STEP;
 }
 
-/* Reports that the path of a checkpoint, such as DIR/step-00000938, does not exist. */
+/* Fails because the path of a checkpoint, such as DIR/step-00000938, does not exist. */
 static enum gt_code fail_absent_step(const char *path, struct gt_err *err)
 {
 	char name[GT_CKPT_NAME], dir[GT_PATH_SIZE];
@@ -320,7 +321,7 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 		strcpy(dir, path);
 		return GT_OK;
 	}
-	/* If the last component of the path is step-… or a link to a step-… in the same directory, directory and step follow from the path. */
+	/* The directory and the step follow from the path if its last component is step-… or a link to a step-… in the same directory. */
 	copy_last_name(path, name);
 	GT_TRY(gt_path_parent(dir, path, err));
 	if (*name && strcmp(name, ".") && strcmp(name, "..")) {

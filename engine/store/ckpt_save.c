@@ -18,7 +18,7 @@ struct save {
 	struct gt_ckpt_manifest manifest;
 	struct gt_digest *digest;
 	char tmp[GT_PATH_SIZE], to[GT_PATH_SIZE];
-	bool sync_failed; /* an fsync failed, so the content of the temporary directory on disk is unknown */
+	bool sync_failed; /* an fsync has failed: the files in the temporary directory may not be on the disk */
 };
 
 static enum gt_code finish_file(struct save *s, int fd, const char *path, enum gt_code code, struct gt_err *err)
@@ -73,7 +73,7 @@ static enum gt_code write_text(struct save *s, const char *name, const char *tex
 	return finish_file(s, fd, path, gt_file_write(fd, path, text, n, err), err);
 }
 
-/* Writes a text file of the checkpoint and enters it in the manifest. text NULL: the checkpoint has no such file. */
+/* Writes a text file of the checkpoint and adds it to the manifest. text: NULL: the checkpoint has no such file. */
 static enum gt_code write_listed_text(struct save *s, int file, const char *text, struct gt_err *err)
 {
 	if (!text)
@@ -116,8 +116,8 @@ static enum gt_code write_all(struct save *s, struct gt_err *err)
 	return code;
 }
 
-/* Renames the temporary directory to its final name, which an older checkpoint of the same step may have. Afterwards s->tmp is the path of
- * a directory that has to be removed, or "" if there is none. */
+/* Renames the temporary directory to the checkpoint's final name. An older checkpoint of the same step may have this name and is displaced.
+ * Sets s->tmp to the path of a directory that the caller must remove, or to "". */
 static enum gt_code rename_to_final(struct save *s, struct gt_err *err)
 {
 	struct stat st;
@@ -140,12 +140,12 @@ static enum gt_code rename_to_final(struct save *s, struct gt_err *err)
 	GT_TRY(gt_path_join(prev, s->dir->path, name, err));
 	if (rename(s->to, prev))
 		return gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", s->to, prev, strerror(errno));
-	/* The first rename must be durable before the new checkpoint takes the name. If only the second rename reached the disk, the older
-	 * checkpoint, which may belong to a history, would be lost. */
+	/* The first rename must be durable before the second one. Otherwise, the disk may have only the second rename after a power cut, and
+	 * the older checkpoint, which may belong to a history, would be lost. */
 	enum gt_code code = gt_dir_sync(s->dir->path, err);
 	if (!code && rename(s->tmp, s->to))
 		code = gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", s->tmp, s->to, strerror(errno));
-	/* the next run restores the name of the displaced checkpoint; until then readers use it under its temporary name */
+	/* if restoring the name of the older checkpoint fails too, readers use it under its temporary name, and the next run renames it */
 	if (code && rename(prev, s->to) && err) {
 		struct gt_err said = *err;
 		return gt_fail(err, code, "%s; the older checkpoint of this step is now %s", said.msg, name);
@@ -197,14 +197,14 @@ static enum gt_code save_checkpoint(struct save *s, struct gt_err *err)
 	}
 	s->dir->serial++;
 	GT_TRY(gt_dir_sync(s->dir->path, err));
-	/* rename_to_final() has committed the checkpoint. */
+	/* the checkpoint is committed by the rename in rename_to_final() */
 	GT_TRY(publish_links(s, err));
 	return s->tmp[0] ? gt_tree_remove(s->tmp, err) : GT_OK;
 }
 
 static bool is_in_range(int64_t v)
 {
-	return v >= 0 && v <= (int64_t)1 << 53; /* the range that the manifest can represent */
+	return v >= 0 && v <= (int64_t)1 << 53; /* JSON numbers are doubles, which represent integers only in this range exactly */
 }
 
 enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, const struct gt_ckpt_tensor *model, int nmodel,
@@ -227,7 +227,8 @@ enum gt_code gt_ckpt_save(struct gt_ckpt_dir *d, const struct gt_ckpt_meta *m, c
 	enum gt_code code = gt_digest_open(&s->digest, err);
 	if (!code)
 		code = save_checkpoint(s, err);
-	code = gt_code_replace(code, GT_ECANTCREAT, GT_EIO, err); /* the directory was writable when the run began, so the device has failed */
+	/* the directory was writable when the run began, so the error is one of the device */
+	code = gt_code_replace(code, GT_ECANTCREAT, GT_EIO, err);
 	if (!code && (size_t)snprintf(path, size, "%s", s->to) >= size)
 		code = gt_fail(err, GT_EINTERNAL, "%s: expected a path of less than %zu bytes", s->to, size);
 	gt_digest_close(s->digest);

@@ -20,7 +20,7 @@ static bool is_nonce(const char *s)
 	return strlen(s) == GT_NONCE_SIZE - 1 && strspn(s, "0123456789abcdef") == GT_NONCE_SIZE - 1;
 }
 
-/* Temporary names of files and links that are replaced by a rename. */
+/* prefixes of temporary files and links that replace another one by a rename */
 static const char *const replaced[] = {"latest.tmp-", "best.tmp-", "config.cfg.tmp-", "first.cfg.tmp-", "metrics.jsonl.tmp-"};
 
 enum gt_ckpt_kind gt_ckpt_name_parse(const char *name, int64_t *step)
@@ -39,7 +39,7 @@ enum gt_ckpt_kind gt_ckpt_name_parse(const char *name, int64_t *step)
 	int64_t v = strtoll(name + 5, &end, 10);
 	gt_ckpt_name_print(head, v);
 	if (errno || v < 0 || strncmp(head, name, (size_t)(end - name)) || strlen(head) != (size_t)(end - name))
-		return GT_CKPT_OTHER; /* leading zeros, or another form that names of checkpoints never have */
+		return GT_CKPT_OTHER; /* names of checkpoints have no other form, such as more leading zeros */
 	*step = v;
 	if (!*end)
 		return GT_CKPT_STEP;
@@ -81,7 +81,7 @@ static enum gt_code read_serial(const char *dir, struct gt_ckpt_entry *e, struct
 	GT_TRY(gt_arena_open(&a, err));
 	enum gt_code code = gt_ckpt_manifest_read(path, a, &m, &why);
 	gt_arena_close(a);
-	if (code == GT_EFAIL) { /* without memory the checkpoint cannot be judged, so this is an error */
+	if (code == GT_EFAIL) { /* lack of memory says nothing about the checkpoint, so the scan fails */
 		if (err)
 			*err = why;
 		return code;
@@ -113,7 +113,8 @@ static enum gt_code list_entries(DIR *d, const char *dir, struct gt_ckpt_entry *
 	}
 }
 
-/* Returns whether the name may belong to the older of two checkpoints of the same step: a commit exchanges the names of the two. */
+/* Returns whether the name may belong to an older checkpoint of a step: when a commit exchanges two directories, the older one gets the
+ * temporary name. */
 static bool is_displaced_name(const char *name)
 {
 	return !strncmp(name, "step-", 5) && strstr(name, ".tmp-");

@@ -21,21 +21,21 @@ enum gt_ckpt_kind { GT_CKPT_OTHER, GT_CKPT_STEP, GT_CKPT_PREV, GT_CKPT_LEFTOVER 
 struct gt_ckpt_entry {
 	char name[GT_CKPT_NAME];
 	enum gt_ckpt_kind kind;
-	int64_t step;          /* the step N of the name; -1 for the left-over of a symlink or of a log file */
+	int64_t step;          /* the step N in the name; -1: the name belongs to the left-over of a symlink or of a log file */
 	int64_t serial;        /* the serial in the manifest; 0: the manifest is missing, damaged or was not read */
 	int64_t parent;        /* serial of the checkpoint that this checkpoint continues; 0: none, or not known */
 	bool has_best;         /* whether best_step is set */
-	int64_t best_step;     /* step of the checkpoint that the manifest calls best */
+	int64_t best_step;     /* step of the best checkpoint, as the manifest names it */
 };
 
 struct gt_ckpt_dir {
 	char path[4096];
-	size_t existed; /* length of the part of path that existed before it was opened */
+	size_t existed; /* length of the part of the path that existed before gt_ckpt_dir_open */
 	int lock;       /* descriptor of the locked file .lock */
 	int64_t serial; /* serial of the last committed checkpoint, the highest in the directory; 0: no checkpoint */
-	int64_t parent; /* serial of the checkpoint that the next commit continues */
-	int64_t step;   /* step of the checkpoint with the serial `parent`; -1: no such checkpoint */
-	bool back;      /* the run has gone back: later checkpoints move to history-<serial + 1> with the next commit */
+	int64_t parent; /* serial of the checkpoint from which the next committed checkpoint continues */
+	int64_t step;   /* step of the checkpoint with the serial `parent`; -1: there is no such checkpoint */
+	bool back;      /* the run has gone back: the next commit moves later checkpoints to history-<serial + 1> */
 };
 
 /* Returns the kind of a name, and sets *step to the step in the name (-1: there is no step in it). */
@@ -58,29 +58,30 @@ enum gt_code gt_ckpt_link_step(const char *dir, const char *link, int64_t *step,
 enum gt_code gt_ckpt_link_set(const char *dir, const char *link, int64_t step, bool *changed, struct gt_err *err);
 
 /* ---- ckpt_history.c: for a writer that holds the lock ------------------------------------------------------------------------- */
-/* Renames checkpoints of later steps than d->step that have no readable manifest, because new checkpoints may need their names. */
+/* Renames checkpoints of later steps than d->step that have no readable manifest into a history, because new checkpoints may need their
+ * names. */
 enum gt_code gt_ckpt_history_clear(struct gt_ckpt_dir *d, struct gt_err *err);
 
-/* Moves every checkpoint that is not an ancestor of the newest checkpoint (serial, parent) to history-<serial>. beyond: checkpoints of
+/* Moves the checkpoints that are not ancestors of the newest checkpoint (serial, parent) to history-<serial>. beyond: checkpoints of
  * later steps than `beyond` are not ancestors, whatever their serials are. When it returns, the moves are durable. After a kill at any
  * point, it can be called again. */
 enum gt_code gt_ckpt_history_move(const char *dir, int64_t serial, int64_t parent, int64_t beyond, struct gt_err *err);
 
-/* Renames each file next-<s>.<file> of dir to <file> if s <= serial, and removes it otherwise. Removes temporary files that were left
- * over. */
+/* Renames each file next-<s>.<file> of dir to <file> if s <= serial, and removes it otherwise. Also removes temporary files that
+ * interrupted saves left behind. */
 enum gt_code gt_ckpt_next_commit(const char *dir, int64_t serial, struct gt_err *err);
 
 struct gt_st_file;
 /* Returns a tensor file of an opened checkpoint, or NULL if the checkpoint does not have it. file: GT_CKPT_MODEL or GT_CKPT_OPTIMIZER. */
 const struct gt_st_file *gt_ckpt_file(const struct gt_ckpt *c, int file);
-/* Returns the version of the format that the manifest of an opened checkpoint names: GT_CKPT_FORMAT. */
+/* Returns the format version in the manifest of an opened checkpoint, which is GT_CKPT_FORMAT. */
 int64_t gt_ckpt_format(const struct gt_ckpt *c);
 /* Returns the serial of an opened checkpoint: the number of checkpoints that its run directory had committed, including this one. */
 int64_t gt_ckpt_serial(const struct gt_ckpt *c);
-/* Writes the end of the error that `path` is no run: the newest runs in or next to path, in runs/ or in the working directory, or how to
- * start a run. Returns buf; 512 bytes suffice. */
+/* Writes the end of the error that `path` is not a run: it suggests the newest runs in or next to path, in runs/ or in the working
+ * directory, or says how to start a run. Returns buf; 512 bytes suffice. */
 const char *gt_ckpt_near(const char *path, char *buf, size_t size);
-/* Whether path is a checkpoint directory: it contains a manifest, or has a checkpoint's name. */
+/* Returns whether path is a checkpoint directory: it contains a manifest, or has the name of a checkpoint. */
 bool gt_ckpt_is_step_dir(const char *path);
 
 #endif

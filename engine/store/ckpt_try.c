@@ -11,7 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Returns 0 if an entry can be created in the existing directory `path`, else the errno value of the reason. */
+/* Returns 0 if a file or directory can be created in the existing directory `path`, else the errno value that says why not. */
 static int get_write_error(const char *path)
 {
 	struct statfs fs;

@@ -1,4 +1,4 @@
-/* Converts values of other float dtypes to f32: weights, which gtrain keeps in f32, and outputs of a model. */
+/* Converts the float dtypes f16, bf16 and f64 to f32: for weights, which gtrain keeps in f32, and for the outputs of a model. */
 #ifndef GT_STORE_CONVERT_H
 #define GT_STORE_CONVERT_H
 

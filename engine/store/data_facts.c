@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JSON_LEVELS 6 /* data.json has objects in a list in an object (table_facts.h) */
+#define JSON_LEVELS 6 /* maximum nesting of data.json, which has objects in a list in an object (table_facts.h) */
 
 enum gt_code gt_data_facts_print(const struct gt_data_facts *f, struct gt_arena *a, const char **text, struct gt_err *err)
 {
@@ -68,9 +68,10 @@ static enum gt_code read_weights(const struct gt_ckpt *c, const struct gt_json_v
 	return GT_OK;
 }
 
-/* data.json of a checkpoint, parsed. v is NULL if there is none. */
+/* The parsed data.json of a checkpoint; v is NULL if the checkpoint has no such file. */
 struct data_json {
-	struct gt_arena *arena; /* not the arena of the facts, because learned data can have many words, which the facts do not need */
+	/* memory of v; it is closed when the facts are copied, because the parsed text may have many words that the facts do not need */
+	struct gt_arena *arena;
 	const char *path;
 	const struct gt_json_value *v;
 };
@@ -93,7 +94,7 @@ static enum gt_code parse_data_json(const struct gt_ckpt *c, struct data_json *d
 	return GT_OK;
 }
 
-/* Copies the classes and weights to the arena a. */
+/* Copies the names of the classes and the class weights from parsed data.json to *out, in the arena a. */
 static enum gt_code get_facts(const struct gt_ckpt *c, const struct gt_json_value *v, struct gt_arena *a, struct gt_data_facts *out,
                               struct gt_err *err)
 {
@@ -125,7 +126,7 @@ enum gt_code gt_data_facts_read(const struct gt_ckpt *c, struct gt_arena *a, str
 	return code;
 }
 
-/* Reads the data that a format has learned. */
+/* Reads the facts that the format `by` has fitted to the training data. */
 static enum gt_code get_learned(const struct gt_ckpt *c, const struct data_json *d, const struct gt_fitting *by, struct gt_fitted *out,
                                 struct gt_err *err)
 {

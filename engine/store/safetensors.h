@@ -20,9 +20,10 @@ typedef enum gt_code gt_bytes_fn(void *user, int key, const void **data, struct 
 
 struct gt_st_tensor {
 	const char *name;
-	struct gt_tdesc desc;  /* shape and dtype, in plain layout */
-	const void *data;      /* to write: host memory with the values; when read: address in the mapped file, valid until gt_st_close */
-	gt_bytes_fn *read;     /* to write, if data is NULL: called to get the bytes when the tensor is written */
+	struct gt_tdesc desc;  /* shape and dtype of the tensor, which is in plain layout */
+	/* in a tensor to write: its values in host memory; in a tensor of an open file: address in the mapped file, valid until gt_st_close */
+	const void *data;
+	gt_bytes_fn *read;     /* in a tensor to write whose `data` is NULL: the function that returns its bytes */
 	void *user;            /* first argument of read */
 	int key;               /* second argument of read */
 };

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FIRST 512 /* bytes at the start of a file by which other formats are recognized */
+#define FIRST 512 /* number of bytes at the start of a file that tell which format it has */
 
 struct gt_st_file {
 	struct gt_arena *arena;
@@ -84,9 +84,9 @@ static enum gt_code reject_other_format(const char *path, const unsigned char fi
 	    {"PK\3\4", "a zip archive"},
 	    {"\x1f\x8b", "a gzip file"},
 	};
-	if (first[8] == '{') /* a safetensors file whose first bytes, the header length, look like another format */
+	if (first[8] == '{') /* a safetensors file: its first 8 bytes, the length of the header, only happen to look like another format */
 		return GT_OK;
-	if (first[0] == 0x80 && first[1] >= 2 && first[1] <= 5) { /* a pickle, as torch.save wrote before version 1.6 */
+	if (first[0] == 0x80 && first[1] >= 2 && first[1] <= 5) { /* a pickle file, the format of torch.save before version 1.6 */
 		bool plain = !path[strcspn(path, "'\"\\")] && strlen(path) < 300;
 		const char *shown = plain ? path : "FILE.pth";
 		return gt_fail(err, GT_EDATA,
@@ -95,7 +95,8 @@ static enum gt_code reject_other_format(const char *path, const unsigned char fi
 		               "\"%s\")'",
 		               path, shown, shown);
 	}
-	if (gt_torch_is_file(first, FIRST)) /* gt_st_open reads files of torch.save, but a checkpoint has none */
+	/* gt_st_open accepts files of torch.save, but the file of a checkpoint must be a safetensors file */
+	if (gt_torch_is_file(first, FIRST))
 		return gt_fail(err, GT_EDATA, "%s: expected a safetensors file, got a file of PyTorch (torch.save)", path);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (!memcmp(first, others[i].magic, strlen(others[i].magic)))
@@ -132,7 +133,7 @@ static enum gt_code map_file(struct gt_st_file *f, struct gt_err *err)
 	return f->map != MAP_FAILED ? GT_OK : gt_fail(err, GT_EIO, "%s: cannot map the file into memory: %s", f->path, strerror(errno));
 }
 
-/* Reads the list of tensors. A file of PyTorch is read only if it is mapped. */
+/* Reads the list of tensors of the file. A file of torch.save is accepted only if `map` is set. */
 static enum gt_code read_slots(struct gt_st_file *f, bool map, struct gt_err *err)
 {
 	unsigned char first[FIRST] = {0};

@@ -14,7 +14,7 @@
 enum gt_code gt_st_write_digest(int fd, const char *path, const struct gt_st_tensor *t, int n, const char *const *metadata,
                                 struct gt_digest *d, uint64_t *bytes, struct gt_err *err);
 
-/* Opens a safetensors file, but no file of torch.save, without mapping it: data is NULL in every tensor. */
+/* Opens a safetensors file without mapping it: `data` is NULL in every tensor. It rejects files of torch.save. */
 enum gt_code gt_st_open_unmapped(const char *path, struct gt_st_file **out, struct gt_err *err);
 /* Reads the values of t, which gt_st_at() or gt_st_find() returned for f, into out (gt_tdesc_bytes(&t->desc) bytes). */
 enum gt_code gt_st_read(const struct gt_st_file *f, const struct gt_st_tensor *t, void *out, struct gt_err *err);
@@ -26,7 +26,7 @@ enum gt_code gt_st_each(const struct gt_st_file *f, enum gt_code (*fn)(void *use
 enum gt_code gt_st_copy(const struct gt_st_file *f, int fd, const char *path, struct gt_err *err);
 
 /* ---- st_header.c: the JSON header in memory, without file access, so that a fuzzer can test it ---------------------------- */
-#define GT_ST_HEADER_MAX 100000000u /* maximum bytes of JSON, by the format */
+#define GT_ST_HEADER_MAX 100000000u /* maximum bytes of the JSON header, as the format defines it */
 
 /* Parses a header of n bytes of JSON and makes every check of the format. data_bytes: length of the data after the header. *slots receives
  * an array of *count tensors, sorted by name; the array and the names are in the arena. GT_EDATA: the header is wrong; the sentence names

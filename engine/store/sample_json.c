@@ -24,7 +24,8 @@ static uint64_t get_mark_value(const struct gt_sample_mark *m, enum part part)
 	return part == ID ? m->id : part == CONTENT ? m->content : m->label;
 }
 
-/* Appends a part of all samples as a text. 3 bytes are 4 digits, so that no padding is needed. */
+/* Appends one member of all samples (their ids, contents or labels) as base64 text. A value has 3 or 6 bytes, and 3 bytes are 4 digits, so
+ * no padding is needed. */
 static enum gt_code put_part(struct gt_json *j, const struct gt_sample_list *l, enum part part, struct gt_err *err)
 {
 	int bytes = part == LABELS ? LABEL : HASH;

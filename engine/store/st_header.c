@@ -101,7 +101,8 @@ static enum gt_code read_slots(const struct gt_json_value *root, uint64_t data_b
 		s[n].name = c->key;
 		GT_TRY(read_slot(c, path, data_bytes, &s[n++], err));
 	}
-	/* The data must be contiguous from 0 to the end of the file, so that every byte belongs to exactly one tensor. */
+	/* the end of the tensors so far; tensors must be contiguous from 0 to the end of the file, so that every byte belongs to exactly
+	 * one */
 	uint64_t at = 0;
 	qsort(s, n, sizeof *s, compare_offsets);
 	for (size_t i = 0; i < n; at = s[i++].end)

@@ -1,4 +1,4 @@
-/* A row of the table of tensors that the readers of safetensors files and of files of torch.save make. */
+/* One entry of the list of tensors that the readers of safetensors files and of files of torch.save make. */
 #ifndef GT_STORE_ST_SLOT_H
 #define GT_STORE_ST_SLOT_H
 

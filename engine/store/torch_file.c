@@ -6,17 +6,17 @@
 #include <string.h>
 
 enum {
-	PICKLE_MAX = 64 << 20, /* bytes of data.pkl. A tensor takes about 150. */
-	NAME_MAX_BYTES = 400   /* maximum length of a member's name */
+	PICKLE_MAX = 64 << 20, /* maximum bytes of data.pkl; each tensor takes about 150 bytes in it */
+	NAME_MAX_BYTES = 400   /* maximum bytes of the name of an archive member */
 };
 
-/* A file that is being read. */
+/* The state of reading a file of torch.save. */
 struct source {
 	const char *path;
 	const unsigned char *file;
 	struct gt_zip zip;
 	const struct gt_zip_member *pickle; /* NAME/data.pkl */
-	struct gt_arena *a;                 /* memory of the archive and the pickle; the result is in another arena */
+	struct gt_arena *a;                 /* memory of the parsed archive and pickle; the result is in an arena of the caller */
 };
 
 bool gt_torch_is_file(const unsigned char *first, size_t n)
@@ -24,7 +24,7 @@ bool gt_torch_is_file(const unsigned char *first, size_t n)
 	return n > 30 && !memcmp(first, "PK\3\4", 4) && memmem(first + 30, n - 30, "/data.pkl", 9);
 }
 
-/* Finds the member NAME/<name>. NULL: no such member. */
+/* Returns the archive member NAME/<name>, where NAME is the same for all members; NULL: there is no such member. */
 static const struct gt_zip_member *find_member(const struct source *s, const char *name)
 {
 	char full[NAME_MAX_BYTES];
@@ -104,7 +104,8 @@ static enum gt_code read_shape(const struct source *s, const struct gt_pickle_va
 	return GT_OK;
 }
 
-/* Sets the location of a tensor's values. storage: the member that contains them. count: number of elements of the tensor. */
+/* Sets the range of bytes in the file that has the values of tensor t. storage: the member that contains them. count: number of elements of
+ * the tensor. */
 static enum gt_code place_values(const struct source *s, const struct gt_pickle_value *t, const struct gt_zip_member *storage,
                                  int64_t count, struct gt_st_slot *slot, struct gt_err *err)
 {

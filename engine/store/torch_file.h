@@ -14,7 +14,7 @@
 #include "base/arena.h"
 #include "store/st_slot.h"
 
-/* Keys of a dict under which programs save the state dict of a model beside other values. X(key) */
+/* X(key): keys under which programs save the state dict of a model in a dict with other values */
 #define GT_TORCH_KEYS(X)                                                                                                                   \
 	X("state_dict")                                                                                                                        \
 	X("model")

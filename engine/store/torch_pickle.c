@@ -25,7 +25,7 @@ static const struct gt_torch_global known[] = {
     {"torch", "ComplexDoubleStorage", GT_TORCH_STORAGE, -1},
 };
 
-/* The stack machine. Its arrays are in the arena. */
+/* The state of the stack machine that executes a pickle. Its arrays are in the arena. */
 struct machine {
 	const unsigned char *p; /* [n] */
 	size_t n, at;
@@ -37,7 +37,7 @@ struct machine {
 	bool ended;
 };
 
-/* Values that all pickles share. */
+/* Indices of constants[], the values that all pickles share. */
 enum { NONE, FALSE, TRUE, NO_ITEMS };
 static struct gt_pickle_value constants[] = {[NONE] = {.kind = GT_PICKLE_NONE},
                                              [FALSE] = {.kind = GT_PICKLE_BOOL, .number = 0},
@@ -60,7 +60,7 @@ static enum gt_code push_value(struct machine *m, struct gt_pickle_value *v, str
 	return GT_OK;
 }
 
-/* Pushes a new value. *out: the value, to be filled. */
+/* Pushes a new value of a kind, whose members the caller fills in *out. */
 static enum gt_code push_new(struct machine *m, enum gt_pickle_kind kind, struct gt_pickle_value **out, struct gt_err *err)
 {
 	if (++m->values > VALUES_MAX)
@@ -70,7 +70,7 @@ static enum gt_code push_new(struct machine *m, enum gt_pickle_kind kind, struct
 	return push_value(m, *out, err);
 }
 
-/* Removes the top of the stack, but no value below the last mark. */
+/* Pops the top of the stack into *out. Fails if there is no value above the last mark. */
 static enum gt_code pop_value(struct machine *m, struct gt_pickle_value **out, struct gt_err *err)
 {
 	*out = NULL;
@@ -80,7 +80,7 @@ static enum gt_code pop_value(struct machine *m, struct gt_pickle_value **out, s
 	return GT_OK;
 }
 
-/* Removes the values above the last mark, and the mark. *v points to these values until the next push. */
+/* Pops the values above the last mark, and the mark itself. *v points to these values until the next push. */
 static enum gt_code pop_marked(struct machine *m, struct gt_pickle_value ***v, int *n, struct gt_err *err)
 {
 	if (!m->marks)
@@ -92,7 +92,7 @@ static enum gt_code pop_marked(struct machine *m, struct gt_pickle_value ***v, i
 	return GT_OK;
 }
 
-/* Returns the next n bytes of the pickle. */
+/* Sets *out to the next n bytes of the pickle and moves past them. */
 static enum gt_code take_bytes(struct machine *m, uint64_t n, const unsigned char **out, struct gt_err *err)
 {
 	*out = m->p + m->at;
@@ -134,7 +134,7 @@ static enum gt_code push_constant(struct machine *m, uint64_t arg, struct gt_err
 	return push_value(m, &constants[arg], err);
 }
 
-/* An empty list or dict. */
+/* Pushes an empty list or dict. */
 static enum gt_code push_empty(struct machine *m, uint64_t arg, struct gt_err *err)
 {
 	struct gt_pickle_value *v;
@@ -154,7 +154,7 @@ static enum gt_code push_signed(struct machine *m, uint64_t arg, struct gt_err *
 	return push_int(m, (uint64_t)(int64_t)(int32_t)(uint32_t)arg, err);
 }
 
-/* An integer of arg bytes in two's complement. */
+/* Pushes an integer, whose arg bytes follow in two's complement. */
 static enum gt_code push_long(struct machine *m, uint64_t arg, struct gt_err *err)
 {
 	const unsigned char *p;
@@ -176,7 +176,7 @@ static enum gt_code push_float(struct machine *m, uint64_t arg, struct gt_err *e
 	return GT_OK;
 }
 
-/* A text of arg bytes. */
+/* Pushes a text, whose arg bytes follow. */
 static enum gt_code push_text(struct machine *m, uint64_t arg, struct gt_err *err)
 {
 	const unsigned char *p;
@@ -212,7 +212,7 @@ static enum gt_code push_marked_tuple(struct machine *m, uint64_t arg, struct gt
 	return push_tuple(m, v, n, err);
 }
 
-/* A tuple of the arg values (1 ... 3) on top of the stack. */
+/* Replaces the arg values (1 ... 3) on top of the stack by a tuple of them. */
 static enum gt_code push_short_tuple(struct machine *m, uint64_t arg, struct gt_err *err)
 {
 	struct gt_pickle_value *v[3];
@@ -243,7 +243,7 @@ static enum gt_code add_items(struct machine *m, struct gt_pickle_value *const *
 	return GT_OK;
 }
 
-/* Adds one item of arg values. */
+/* Pops an item (arg values: 1 of a list, 2 of a dict) and adds it to the list or dict below it. */
 static enum gt_code add_item(struct machine *m, uint64_t arg, struct gt_err *err)
 {
 	struct gt_pickle_value *v[2];
@@ -267,7 +267,7 @@ static enum gt_code get_memo(struct machine *m, uint64_t arg, struct gt_err *err
 	return push_value(m, m->memo[arg], err);
 }
 
-/* Stores the top of the stack as value arg. Python numbers stored values from 0 without gaps. */
+/* Stores the top of the stack in the memo under the number arg. Python numbers stored values from 0 without gaps. */
 static enum gt_code put_memo(struct machine *m, uint64_t arg, struct gt_err *err)
 {
 	if (!m->depth || arg > (uint64_t)m->memos)
@@ -303,7 +303,7 @@ static enum gt_code push_named(struct machine *m, const char *module, const char
 	               "weights: torch.save(model.state_dict(), \"weights.pth\")", m->path, module, name);
 }
 
-/* Reads a line of the pickle. */
+/* Reads a line of text from the pickle, without its end, into out. */
 static enum gt_code take_line(struct machine *m, char out[NAME_MAX_BYTES + 1], struct gt_err *err)
 {
 	const unsigned char *p = m->p + m->at, *end = memchr(p, '\n', m->n - m->at);
@@ -348,7 +348,7 @@ static bool are_ints(const struct gt_pickle_value *tuple)
 	return true;
 }
 
-/* _rebuild_tensor_v2(storage, offset, shape, stride, requires_grad, hooks[, metadata]) */
+/* Pushes the tensor that the call _rebuild_tensor_v2(storage, offset, shape, stride, requires_grad, hooks[, metadata]) makes in PyTorch. */
 static enum gt_code push_tensor(struct machine *m, const struct gt_pickle_value *args, struct gt_err *err)
 {
 	struct gt_pickle_value *v;
@@ -381,7 +381,7 @@ static enum gt_code reduce_call(struct machine *m, uint64_t arg, struct gt_err *
 	return fail_damaged(m, "a call with arguments that torch.save does not write", err);
 }
 
-/* The attributes of an OrderedDict, such as the _metadata of a state dict, are dropped. */
+/* Pops and ignores the attributes of the OrderedDict below them on the stack, such as the _metadata of a state dict. */
 static enum gt_code drop_state(struct machine *m, uint64_t arg, struct gt_err *err)
 {
 	struct gt_pickle_value *state;
@@ -392,7 +392,8 @@ static enum gt_code drop_state(struct machine *m, uint64_t arg, struct gt_err *e
 	return GT_OK;
 }
 
-/* ("storage", type, key, device, number of elements): the data of a tensor outside of the pickle */
+/* Pushes a storage, which has the data of tensors outside of the pickle. The stack has its tuple ("storage", type, key, device, number of
+ * elements). */
 static enum gt_code push_storage(struct machine *m, uint64_t arg, struct gt_err *err)
 {
 	struct gt_pickle_value *id, *v;
@@ -412,7 +413,7 @@ static enum gt_code push_storage(struct machine *m, uint64_t arg, struct gt_err 
 /* ---- the loop ------------------------------------------------------------ */
 
 static const struct opcode {
-	unsigned char code, bytes; /* bytes: size of the integer after the opcode, which is arg; 0: arg is `constant` */
+	unsigned char code, bytes; /* size in bytes of the integer after the opcode, which `run` gets as arg; 0: arg is `constant` */
 	int constant;
 	enum gt_code (*run)(struct machine *m, uint64_t arg, struct gt_err *err);
 } opcodes[] = {

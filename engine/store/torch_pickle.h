@@ -32,7 +32,7 @@ enum gt_pickle_kind {
 };
 
 struct gt_pickle_item {                        /* an element of a list, or of a dict in the order of insertion */
-	const struct gt_pickle_value *key, *value; /* key: NULL in a list */
+	const struct gt_pickle_value *key, *value; /* key: the key of an element of a dict, NULL in a list; value: the element */
 	struct gt_pickle_item *next;
 };
 
@@ -45,7 +45,7 @@ struct gt_pickle_value {
 		struct {
 			const char *bytes;
 			size_t len;
-		} text; /* TEXT: terminated; may contain zero bytes */
+		} text; /* member for kind TEXT; the text ends with NUL and may contain other zero bytes */
 		struct {
 			struct gt_pickle_value **v;
 			int n;
@@ -62,14 +62,14 @@ struct gt_pickle_value {
 		struct {
 			const struct gt_pickle_value *storage, *shape, *stride;
 			int64_t offset;
-		} tensor; /* shape, stride: tuples of ints */
+		} tensor; /* member for kind TENSOR; `shape` and `stride` are tuples of integers */
 	};
 };
 
-struct gt_torch_global { /* a name that a pickle may use */
+struct gt_torch_global { /* a class or function that a pickle may name */
 	const char *module, *name;
 	enum { GT_TORCH_DICT, GT_TORCH_TENSOR, GT_TORCH_PARAMETER, GT_TORCH_STORAGE } role;
-	int dtype; /* STORAGE: dtype of the elements; -1: a dtype that gtrain lacks */
+	int dtype; /* for the type of a storage: dtype of the elements; -1: gtrain does not have this dtype */
 };
 
 /* Reads the pickle of n bytes at p. The value is in the arena. GT_EDATA: the bytes are no pickle, or use another opcode or name. */

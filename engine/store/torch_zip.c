@@ -5,16 +5,16 @@
 #include <string.h>
 
 enum {
-	END = 22, /* bytes of the end record without its comment */
+	END = 22, /* bytes of the end-of-directory record without the archive's comment */
 	END64 = 56,
 	LOCATOR = 20,
-	ENTRY = 46, /* bytes of an entry of the directory without its name */
-	LOCAL = 30, /* bytes of a local header without its name */
+	ENTRY = 46, /* bytes of a directory entry without the member's name */
+	LOCAL = 30, /* bytes of a member's local header without its name */
 	COMMENT_MAX = 65535,
-	MEMBERS_MAX = 400100 /* a storage for each of GT_ST_TENSORS_MAX tensors, and the other members */
+	MEMBERS_MAX = 400100 /* maximum number of members: a storage for each of GT_ST_TENSORS_MAX tensors, and a few other members */
 };
 
-/* The archive, and where its directory is. */
+/* The archive in memory, and the location of its directory. */
 struct archive {
 	const unsigned char *file;
 	uint64_t bytes, at, count;
@@ -27,7 +27,7 @@ static enum gt_code fail_damaged(const struct archive *z, const char *what, stru
 	               z->path, what);
 }
 
-/* Returns the end record, which is followed by the archive's comment, or NULL. */
+/* Returns the end-of-directory record, which only the archive's comment follows; NULL: not found. */
 static const unsigned char *find_end(const struct archive *z)
 {
 	uint64_t last = z->bytes < END ? 0 : z->bytes - END, first = last < COMMENT_MAX ? 0 : last - COMMENT_MAX;
@@ -64,7 +64,8 @@ static enum gt_code find_directory(struct archive *z, struct gt_err *err)
 	                                         (unsigned long long)z->count, MEMBERS_MAX);
 }
 
-/* Of two sizes and an offset, reads the values that are 2^32 - 1 from the zip64 field, which lists them in this order. */
+/* Reads the zip64 field of an entry's extra data. value: two sizes and an offset; those that are 2^32 - 1 are replaced by the values in the
+ * field, which lists them in this order. Returns false if the field is damaged. */
 static bool read_extra(const unsigned char *p, size_t n, uint64_t *const value[3])
 {
 	while (n >= 4) {
@@ -85,7 +86,7 @@ static bool read_extra(const unsigned char *p, size_t n, uint64_t *const value[3
 	return true;
 }
 
-/* Sets the start of a member's data, which is found only from its local header, at byte `local`. */
+/* Sets the start of a member's data, which only the member's local header at byte `local` tells. */
 static enum gt_code read_local(const struct archive *z, uint64_t local, struct gt_zip_member *m, struct gt_err *err)
 {
 	if (local > z->bytes || z->bytes - local < LOCAL || memcmp(z->file + local, "PK\3\4", 4) != 0)
@@ -96,7 +97,7 @@ static enum gt_code read_local(const struct archive *z, uint64_t local, struct g
 	return GT_OK;
 }
 
-/* Reads the entry at byte *at and moves *at to the next one. */
+/* Reads the directory entry at byte *at, and moves *at to the next entry. */
 static enum gt_code read_entry(const struct archive *z, uint64_t *at, struct gt_zip_member *m, struct gt_err *err)
 {
 	if (*at > z->bytes || z->bytes - *at < ENTRY || memcmp(z->file + *at, "PK\1\2", 4) != 0)

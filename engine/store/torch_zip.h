@@ -11,7 +11,7 @@
 struct gt_zip_member {
 	const char *name;     /* not terminated */
 	size_t len;           /* bytes of the name */
-	uint64_t begin, size; /* bytes [begin, begin + size) of the archive */
+	uint64_t begin, size; /* the data of the member: bytes [begin, begin + size) of the archive */
 };
 
 struct gt_zip {

@@ -16,7 +16,7 @@
 #define FORMAT 1
 
 /* ---- left-over files -------------------------------------------------------------------------------------------------------------- */
-/* Returns whether this is the name of a temporary file of gt_file_replace. */
+/* Returns whether gt_file_replace may have created a temporary file with this name. */
 static bool is_temporary(const char *name)
 {
 	const char *at = strstr(name, ".tmp-");
@@ -28,7 +28,7 @@ static void clean_dir(const char *dir)
 	DIR *d = opendir(dir);
 	for (struct dirent *e; d && (e = readdir(d));)
 		if (is_temporary(e->d_name))
-			unlinkat(dirfd(d), e->d_name, 0); /* has no effect on a directory */
+			unlinkat(dirfd(d), e->d_name, 0); /* a directory with such a name is not removed */
 	if (d)
 		closedir(d);
 }
@@ -109,7 +109,7 @@ enum gt_code gt_sweep_plan_write(const char *dir, const struct gt_sweep_plan *p,
 }
 
 /* ---- read ------------------------------------------------------------------------------------------------------------------------- */
-/* Reads an array of strings. want: the required length; -1: any length. */
+/* Reads an array of strings from the member `key`. want: the required number of strings; -1: any number. */
 static bool read_strings(const struct gt_json_value *o, const char *key, int want, struct gt_arena *a, const char ***v, int *n)
 {
 	int cap = 0;

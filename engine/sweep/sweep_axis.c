@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WHOLE_MAX 1e15 /* largest integer of a range, far below the limit up to which doubles are exact */
+#define WHOLE_MAX 1e15 /* largest integer of a range, far below 2^53, up to which doubles represent all integers */
 #define DECADE 10.0    /* a range is log-uniform if high is at least this factor times low */
 
 /* Returns the length of the text before the next comma that is outside of brackets and quotation marks. */
@@ -48,7 +48,8 @@ static bool parse_number(const char *s, double *v, bool *whole)
 	return !*end && end != s;
 }
 
-/* Returns whether a text begins like a range, with a number and two dots. Reads both ends; the high end is NAN if it is not a number. */
+/* Returns whether a text begins like a range, with a number and two dots. Sets x->low and x->high; x->high is NAN if the text after the
+ * dots is not a number. */
 static bool is_range(const char *text, struct gt_sweep_axis *x)
 {
 	char low[64];
@@ -130,7 +131,7 @@ static enum gt_code parse_setting(const char *set, struct gt_arena *a, struct gt
 	struct gt_sweep_axis *x = &out->axis[out->n];
 	size_t n = eq ? find_comma(eq + 1) : 0;
 	bool list = eq && eq[1 + n] == ',', range = eq && !list && is_range(eq + 1, x);
-	if (!range && !list) { /* also an invalid setting, which gt_conf_load rejects with an error */
+	if (!range && !list) { /* the setting has one value, or is invalid, which gt_conf_load reports */
 		out->fixed[out->nfixed++] = set;
 		return GT_OK;
 	}
@@ -159,7 +160,8 @@ static double scale_number(const struct gt_sweep_axis *x, double u, double end)
 	return x->log_scale ? exp(log(x->low) + u * (log(end) - log(x->low))) : x->low + u * (end - x->low);
 }
 
-/* Prints a value with six significant digits, which fit into a table, or with all digits if the range is too narrow. */
+/* Prints a value of a range with six significant digits, so that it fits into a table, or with 17 digits if the range is too narrow for
+ * six. */
 static const char *print_real(const struct gt_sweep_axis *x, double v, struct gt_arena *a)
 {
 	char text[40];

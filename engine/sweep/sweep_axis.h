@@ -14,8 +14,8 @@
 struct gt_sweep_axis {
 	const char *key, *text; /* "data.batch", "32,64" */
 	const char **value;     /* [nvalues] the values of a list */
-	int nvalues;            /* 0: the axis is a range */
-	double low, high;       /* the ends of a range */
+	int nvalues;            /* number of values in the list; 0: the axis is a range */
+	double low, high;       /* smallest and largest value of a range */
 	bool whole, log_scale;
 };
 
@@ -24,12 +24,12 @@ struct gt_sweep_axes {
 	int n;
 	const char **fixed;         /* [nfixed] settings with one value */
 	int nfixed;
-	bool ranges;                /* whether at least one axis is a range */
+	bool ranges;                /* at least one axis is a range, so values are drawn at random */
 };
 
 enum gt_code gt_sweep_axes_parse(const char *const *sets, int nsets, struct gt_arena *a, struct gt_sweep_axes *out, struct gt_err *err);
 
-/* Returns the value of the axis for a random u, 0 <= u < 1, as a string in the arena; NULL: out of memory. */
+/* Returns a value of the axis for a random number u, 0 <= u < 1, as a string in the arena; NULL: out of memory. */
 const char *gt_sweep_axis_value(const struct gt_sweep_axis *x, double u, struct gt_arena *a);
 
 #endif

@@ -4,7 +4,8 @@
 #include "gtrain_data.h"
 #include <stdio.h>
 
-/* Frees c. Returns false if its data is missing, and keeps the first reason in why. Other errors are for the trial to report. */
+/* Returns whether the data of the config c exists, and frees c. If the data is missing and *why has no error yet, sets *why to the reason.
+ * Other errors are reported when the trial runs. */
 static bool has_data(struct gt_conf *c, struct gt_err *why)
 {
 	struct gt_err now = {0};

@@ -4,10 +4,10 @@
 
 #include "sweep/trial_rungs.h"
 
-/* Looks for the data of a new sweep; a is for temporary memory. GT_ENOINPUT: the data of every trial is missing; the message is about that
- * of the first one. */
+/* Looks for the data of a new sweep; a: arena for temporary memory. GT_ENOINPUT: the data of every trial is missing; the message is about
+ * the data of the first trial. */
 enum gt_code gt_sweep_data_new(const struct gt_sweep_spec *spec, const struct gt_sweep_plan *p, struct gt_arena *a, struct gt_err *err);
-/* Looks for the data of the sweep in a directory, for the trials that have not ended. GT_OK if all have ended. */
+/* Looks for the data of those trials of the sweep in `dir` that have not ended. Returns GT_OK if all have ended. */
 enum gt_code gt_sweep_data_continued(const char *dir, const struct gt_sweep_plan *p, const struct gt_trial_run *t, struct gt_err *err);
 
 #endif

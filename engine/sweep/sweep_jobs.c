@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RELEASE_S 20.0 /* maximum seconds until a killed process has released the lock of its run directory */
-#define GPU_DIRECTORY "/proc/driver/nvidia/gpus" /* contains a directory for each GPU */
+#define RELEASE_S 20.0 /* maximum seconds to wait until a killed process has released the lock of its run directory */
+#define GPU_DIRECTORY "/proc/driver/nvidia/gpus" /* has one directory for each GPU of the machine */
 
 /* ---- GPUs --------------------------------------------------------------------------------------------------------------------------- */
 static int count_gpus(void)
@@ -54,7 +54,8 @@ static enum gt_code list_gpus(struct gt_sweep_jobs *jobs, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Writes the GPUs of a slot (an equal share, at least one GPU) to buf, as "0,1". Returns NULL if the slot has all GPUs of this process. */
+/* Writes the names of a slot's GPUs (an equal share of all GPUs, at least one) to buf, as "0,1". Returns NULL if the slot may use all GPUs
+ * of this process. */
 static const char *slot_gpus(const struct gt_sweep_jobs *jobs, int slot, char *buf, size_t size)
 {
 	int share = jobs->ngpus / jobs->slots > 1 ? jobs->ngpus / jobs->slots : 1;
@@ -77,7 +78,7 @@ enum gt_code gt_jobs_open(struct gt_sweep_jobs *jobs, int slots, struct gt_err *
 }
 
 /* ---- start -------------------------------------------------------------------------------------------------------------------------- */
-/* Waits until no process has locked the run directory. If a sweep was killed, its trials may end a moment later than the sweep. */
+/* Waits until no process has locked the run directory. After a sweep was killed, its trials may run a moment longer. */
 static enum gt_code wait_for_lock(const char *run_dir, struct gt_err *err)
 {
 	char path[GT_PATH_SIZE];
@@ -115,7 +116,8 @@ static enum gt_code make_paths(const struct gt_sweep_jobs *jobs, int number, str
 	return gt_path_join(c->log, jobs->dir, name, err);
 }
 
-/* Makes the command line of rung t->done: `gtrain run` for a trial without a checkpoint, otherwise `gtrain resume`. */
+/* Makes the command line that runs trial t up to the end of its next rung, t->done: `gtrain run` for a trial without a checkpoint,
+ * otherwise `gtrain resume`. */
 static void make_command(const struct gt_sweep_jobs *jobs, const struct gt_trial_run *t, struct command *c)
 {
 	int n = 0;

@@ -20,12 +20,13 @@ struct gt_sweep_jobs {
 	struct gt_arena *arena;
 	int slots;
 	struct gt_sweep_job job[GT_JOBS_MAX];
-	const char **gpu;         /* [ngpus] names of GPUs for CUDA_VISIBLE_DEVICES; ngpus 0: trials may use all GPUs of this process */
+	const char **gpu;         /* [ngpus] names of GPUs for CUDA_VISIBLE_DEVICES; if ngpus is 0, trials may use all GPUs of this process */
 	int ngpus;
 };
 
 enum gt_code gt_jobs_open(struct gt_sweep_jobs *jobs, int slots, struct gt_err *err);
-/* Starts or resumes trial `index` in a free slot. GT_ECANTCREAT: another process uses its directory, or the log cannot be opened. */
+/* Starts or resumes trial `index` in a free slot. GT_ECANTCREAT: another process uses the directory of the trial, or the log cannot be
+ * opened. */
 enum gt_code gt_jobs_start(struct gt_sweep_jobs *jobs, int index, const struct gt_trial_run *t, struct gt_err *err);
 /* Sends a signal to all running trials. */
 void gt_jobs_signal(const struct gt_sweep_jobs *jobs, int sig);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #define DEFAULT_METRIC "valid/loss"
-#define SEED_MASK (((int64_t)1 << 53) - 1) /* the largest integer that JSON represents exactly */
-#define ATTEMPTS 1000 /* maximum random draws for a trial until its values differ from the values of all earlier trials */
+#define SEED_MASK (((int64_t)1 << 53) - 1) /* the largest integer such that JSON represents it and all smaller ones exactly */
+#define ATTEMPTS 1000 /* maximum number of random draws for one trial; its values must differ from the values of all earlier trials */
 
 /* ---- values -------------------------------------------------------------------------------------------------------------- */
 static enum gt_code count_grid(const struct gt_sweep_axes *x, int *n, struct gt_err *err)
@@ -51,7 +51,7 @@ static bool has_values(const struct gt_planned_trial *t, const char *const *valu
 	return true;
 }
 
-/* Draws the values of trial `index`, which differ from the values of all earlier trials. */
+/* Draws random values for trial `index` until they differ from the values of all earlier trials. */
 static enum gt_code draw_trial(const struct gt_sweep_axes *x, struct gt_sweep_plan *p, int index, struct gt_arena *a, struct gt_err *err)
 {
 	const char **value = p->trial[index].value;
@@ -88,8 +88,8 @@ static enum gt_code plan_trials(const struct gt_sweep_spec *spec, const struct g
 }
 
 /* ---- rungs of successive halving ------------------------------------------------------------------------------------------------- */
-/* The last rung trains for the config's epochs, and each earlier rung for a third of the epochs of the next rung. The number of rungs is
- * limited so that at least one trial reaches the last rung. */
+/* Sets the epochs of each rung: the last rung trains for the config's epochs, and each earlier rung for a third of the epochs of the next
+ * rung. There are only as many rungs as at least one trial can reach. */
 static void plan_rungs(int64_t epochs, struct gt_sweep_plan *p)
 {
 	int64_t least = epochs;
@@ -107,13 +107,15 @@ static bool ends_with_run(const struct gt_conf_schedule *s)
 	return gt_schedule_has(s->type, "t_max") && !(s->t_max > 0);
 }
 
-/* Appends a setting to sets that ends the schedule `path` with the last epoch of the last rung, unless the schedule has a length. A
- * promoted trial resumes with more epochs, and a schedule that ended with the epochs of each rung would begin again. */
+/* Appends a setting to `sets` that gives the schedule with the key `path` the length of the last rung, unless the config sets its length.
+ * Otherwise the schedule would have the length of each rung, and a promoted trial, which resumes with more epochs, would continue with
+ * another schedule. */
 static enum gt_code fix_length(const struct gt_conf *c, const char *path, const struct gt_conf_schedule *s, struct gt_arena *a,
                                const char **sets, int *n, struct gt_err *err)
 {
 	double length = (double)c->train.epochs - s->warmup;
-	if (!ends_with_run(s) || (s->unit == GT_UNIT_EPOCH && length <= 0)) /* a run that ends in its warm-up */
+	/* a schedule with a length of its own, or a run that ends in its warm-up, needs no setting */
+	if (!ends_with_run(s) || (s->unit == GT_UNIT_EPOCH && length <= 0))
 		return GT_OK;
 	if (s->unit != GT_UNIT_EPOCH)
 		return gt_conf_refuse(c, path, err, "expected unit = \"epoch\", or t_max > 0, with --halving: the schedule \"%s\" lasts until the "
@@ -122,8 +124,8 @@ static enum gt_code fix_length(const struct gt_conf *c, const char *path, const 
 	return GT_OK;
 }
 
-/* Sets sets[*n] to settings that give the schedules of a trial the length of the whole trial. Rejects configs in which a promoted trial
- * differs from a run that had the epochs of the last rung from its beginning. */
+/* Sets sets[*n] to settings that give the schedules of a trial the length of the last rung. Rejects configs with which a promoted trial
+ * would differ from a run that had the epochs of the last rung from its beginning. */
 static enum gt_code fix_lengths(const struct gt_conf *c, struct gt_arena *a, const char ***sets, int *n, struct gt_err *err)
 {
 	char path[64];
@@ -171,7 +173,7 @@ static enum gt_code check_default_metric(const struct gt_sweep_spec *spec, const
 	return code ? gt_fail_prefix(err, "a sweep compares trials by checkpoint.best.metric or, if it is not set, by " DEFAULT_METRIC) : GT_OK;
 }
 
-/* Replaces the config *c of a trial of successive halving by one whose schedules have the length of the whole trial. */
+/* Successive halving: replaces the config *c of a trial by one whose schedules have the length of the last rung. */
 static enum gt_code reload_for_halving(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const char *const *value,
                                        struct gt_arena *a, struct gt_conf **c, struct gt_err *err)
 {
@@ -188,7 +190,7 @@ static enum gt_code reload_for_halving(const struct gt_sweep_spec *spec, const s
 	return code;
 }
 
-/* Loads and checks the config of each trial, and keeps its text. */
+/* Loads and checks the config of each trial, and stores the text and the digest of the resolved config. */
 static enum gt_code check_configs(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, struct gt_arena *a,
                                   struct gt_sweep_plan *p, const char **texts, struct gt_err *err)
 {
@@ -206,7 +208,7 @@ static enum gt_code check_configs(const struct gt_sweep_spec *spec, const struct
 	return GT_OK;
 }
 
-/* Rejects axes of keys that the sweep sets itself, or whose values it compares. */
+/* Rejects axes of keys that the sweep itself sets, or that decide how trials are compared. */
 static enum gt_code check_keys(const struct gt_sweep_axes *x, bool halving, struct gt_err *err)
 {
 	static const char *const own[] = {"checkpoint.dir", "checkpoint.best.metric", "checkpoint.best.mode", "name"};
@@ -236,7 +238,7 @@ static enum gt_code copy_axes(const struct gt_sweep_axes *x, struct gt_arena *a,
 	return GT_OK;
 }
 
-/* Warns of trials that are measured on different samples. c: the config of a trial. */
+/* Warns if an axis `seed` makes the trials evaluate different samples. c: the config of any trial. */
 static void warn_of_splits(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, const struct gt_conf *c)
 {
 	bool seeds = false;
@@ -244,10 +246,10 @@ static void warn_of_splits(const struct gt_sweep_spec *spec, const struct gt_swe
 		seeds |= !strcmp(x->axis[i].key, "seed");
 	if (seeds && c->data.valid > 0 && c->data.valid_seed < 0 && spec->warn)
 		spec->warn(spec->user, "seed also decides which samples data.valid keeps for the evaluation, so the trials are measured on "
-		           "different samples and do not compare; add -s data.valid_seed=1 for the same samples in all trials");
+		           "different samples and cannot be compared; add -s data.valid_seed=1 for the same samples in all trials");
 }
 
-/* Loads a config with any values of the axes, and copies from it what all trials share. */
+/* Loads the config of one trial, and copies to the plan what all trials have in common. */
 static enum gt_code copy_common(const struct gt_sweep_spec *spec, const struct gt_sweep_axes *x, struct gt_arena *a,
                                 struct gt_sweep_plan *p, int64_t *epochs, struct gt_err *err)
 {

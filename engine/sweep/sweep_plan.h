@@ -9,11 +9,11 @@
 
 struct gt_conf;
 
-#define GT_RUNGS_MAX 8 /* more rungs than GT_SWEEP_TRIALS trials can reach */
+#define GT_RUNGS_MAX 8 /* maximum number of rungs; with at most GT_SWEEP_TRIALS trials, no trial reaches a later rung */
 
 struct gt_planned_trial {
 	const char **value;         /* [naxes] */
-	char digest[GT_DIGEST_HEX]; /* digest of the trial's complete config */
+	char digest[GT_DIGEST_HEX]; /* digest of the trial's resolved config */
 };
 
 struct gt_sweep_plan {
@@ -21,19 +21,21 @@ struct gt_sweep_plan {
 	const char *kind;           /* "grid", "random" or "halving" */
 	int64_t seed;
 	const char *metric;         /* as in struct gt_sweep */
-	bool one_gpu;               /* a trial selects a certain GPU ("cuda:1"), so the sweep must not assign GPUs */
+	bool one_gpu;               /* a trial selects a certain GPU ("cuda:1"), so the sweep must not assign GPUs to trials */
 	bool best, falls;           /* best: compare the best value of the metric, else the last value; falls: smaller is better */
 	const char **key, **text;   /* [naxes] the axes: key and values as the user wrote them */
 	int naxes;
 	const char **fixed;         /* [nfixed] settings that are the same in all trials */
 	int nfixed;
-	int64_t rung[GT_RUNGS_MAX]; /* [nrungs] train.epochs of each rung, ascending; 0, with one rung: the length in the config */
+	/* [nrungs] train.epochs of each rung, ascending; {0} with nrungs = 1: each trial has the length that its config sets */
+	int64_t rung[GT_RUNGS_MAX];
 	int nrungs;
 	struct gt_planned_trial *trial; /* [ntrials] */
 	int ntrials;
 };
 
-/* Makes the plan of a new sweep, calls spec->warn, and checks the configs of all trials. *texts: [ntrials] the resolved configs. */
+/* Makes the plan of a new sweep, and checks the configs of all trials. Passes warnings to spec->warn. *texts: [ntrials] the resolved
+ * configs. */
 enum gt_code gt_sweep_plan_make(const struct gt_sweep_spec *spec, struct gt_arena *a, struct gt_sweep_plan *out, const char ***texts,
                                 struct gt_err *err);
 
@@ -41,7 +43,7 @@ enum gt_code gt_sweep_plan_make(const struct gt_sweep_spec *spec, struct gt_aren
 enum gt_code gt_sweep_plan_config(const struct gt_sweep_spec *spec, const struct gt_sweep_plan *p, int i, struct gt_arena *a,
                                   struct gt_conf **out, struct gt_err *err);
 
-/* Removes the temporary files that a killed process has left in the directory, which the caller has locked. */
+/* Removes the temporary files of a killed process from the directory dir, which the caller has locked. */
 enum gt_code gt_sweep_clean(const char *dir, struct gt_err *err);
 /* Reads <dir>/sweep.json. GT_ENOINPUT: the file does not exist. */
 enum gt_code gt_sweep_plan_read(const char *dir, struct gt_arena *a, struct gt_sweep_plan *out, struct gt_err *err);

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TICK_US 20000  /* interval at which the processes are checked */
-#define TICKS_TELL 10  /* `tell` is called after this number of ticks even if nothing has changed */
+#define TICK_US 20000  /* microseconds between two checks of the processes */
+#define TICKS_TELL 10  /* number of ticks after which `tell` is called even if nothing has changed */
 
 const char *const gt_trial_states[] = {"waiting", "running", "complete", "stopped", "interrupted", "failed"};
 
@@ -25,8 +25,8 @@ struct sweep {
 	struct gt_sweep_jobs jobs;
 	struct gt_sweep *view;
 	int lock;                 /* descriptor of <dir>/.lock */
-	bool goes_on;             /* the directory had the sweep already */
-	int stop;                 /* the signal that ends the sweep; 0: none */
+	bool goes_on;             /* the sweep in the directory was begun by an earlier call */
+	int stop;                 /* number of the signal that ends the sweep; 0: no signal */
 };
 
 /* ---- what callers see --------------------------------------------------------------------------------------------------------------- */
@@ -103,7 +103,7 @@ static enum gt_code make_view(struct sweep *s, const char *dir, struct gt_err *e
 	return GT_OK;
 }
 
-/* Reads the training times from the run directories. */
+/* Reads the training time of each trial from its run directory. */
 static void read_times(struct sweep *s)
 {
 	struct gt_run_record r;
@@ -142,7 +142,7 @@ static bool has_plan(const char *dir)
 	return !gt_path_join(path, dir, "sweep.json", NULL) && !access(path, F_OK);
 }
 
-/* Makes the plan, or compares it with the plan in the directory. */
+/* Makes the plan of the sweep. If the directory already has a plan, checks that both are the same. */
 static enum gt_code open_new(struct sweep *s, const char **dir, struct gt_err *err)
 {
 	const char **texts;
@@ -170,7 +170,8 @@ static enum gt_code open_old(struct sweep *s, const char **dir, struct gt_err *e
 	return code ? code : lock_dir(s, *dir, err);
 }
 
-/* Rejects a start by torchrun or another launcher: it would start several sweeps, and the trials would use its environment variables. */
+/* Fails if torchrun or another launcher has started this process: it starts several, which would each run the sweep, and its environment
+ * variables would affect the trials. */
 static enum gt_code check_alone(struct gt_err *err)
 {
 	struct gt_world w;
@@ -201,7 +202,7 @@ static enum gt_code note_failure(struct sweep *s, struct gt_trial_run *t, int co
 	return GT_OK;
 }
 
-/* Returns whether the trial ended after a signal, with a checkpoint, as its exit code shows. */
+/* Returns whether the process ended because of a signal but saved a checkpoint before: its exit status is then 128 + signal. */
 static bool was_asked_to_end(const struct gt_run_process *p)
 {
 	int sig = p->status - 128;
@@ -221,7 +222,7 @@ static enum gt_code end_failed(struct sweep *s, const struct gt_sweep_job *job, 
 	return note_failure(s, t, job->process.status, why, err);
 }
 
-/* Handles the end of a process, and writes the results. */
+/* Handles the end of a trial's process: reads its score, and writes results.json. */
 static enum gt_code end_trial(struct sweep *s, const struct gt_sweep_job *job, struct gt_err *err)
 {
 	struct gt_trial_run *t = &s->run[job->trial];
@@ -266,7 +267,7 @@ static enum gt_code collect_trials(struct sweep *s, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Sends the signal that ends the sweep to the trials, once. */
+/* Sends the first signal that this process has received to all running trials, once. */
 static void check_signal(struct sweep *s)
 {
 	int sig = gt_signals_pending();
@@ -291,7 +292,7 @@ static enum gt_code run_trials(struct sweep *s, struct gt_err *err)
 	}
 }
 
-/* After an error of the sweep itself, such as a full disk, lets the running trials save their checkpoints. */
+/* Ends the running trials after an error of the sweep itself, such as a full disk. Each trial saves a checkpoint first. */
 static void end_running(struct sweep *s)
 {
 	struct gt_sweep_job job;
@@ -303,7 +304,7 @@ static void end_running(struct sweep *s)
 			s->run[job.trial].running = false;
 }
 
-/* Returns the code of the first failure if no trial has completed a rung. */
+/* Fails with the error of the first failed trial if no trial has completed a rung. */
 static enum gt_code judge_results(const struct sweep *s, struct gt_err *err)
 {
 	const struct gt_trial_run *failed = NULL;

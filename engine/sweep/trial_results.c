@@ -15,7 +15,7 @@
 
 #define RESULTS_BYTES ((size_t)16 << 20)
 #define RESULTS_NODES 200000
-#define LOG_TAIL 8192 /* bytes at the end of a log that are searched for an error */
+#define LOG_TAIL 8192 /* number of bytes at the end of a log in which an error message is searched */
 
 /* ---- results.json ----------------------------------------------------------------------------------------------------------------- */
 static void put_results(struct gt_json *j, const struct gt_sweep_plan *p, const struct gt_trial_run *t)
@@ -84,7 +84,7 @@ static double run_score(const struct gt_run_record *r, const struct gt_sweep_pla
 	if (p->best)
 		return r->best_metric && !strcmp(r->best_metric, p->metric) ? r->best : NAN;
 	if (gt_ckpt_link_step(r->dir, "latest", &saved, NULL) == GT_OK && saved > r->step)
-		return NAN; /* the disk was full, and metrics.jsonl lacks the last lines */
+		return NAN; /* metrics.jsonl lacks its last lines, for example because the disk was full */
 	return gt_metric_parse(p->metric, &m) ? r->last[m.split][m.score] : NAN;
 }
 
@@ -101,20 +101,22 @@ static bool has_log(const char *run_dir)
 	return !gt_path_join(path, run_dir, "metrics.jsonl", NULL) && !lstat(path, &st);
 }
 
-/* Reads results from a run directory that results.json lacks because the sweep was killed before it wrote them. */
+/* Reads the results of a trial from its run directory that are missing in results.json, because the sweep was killed before it wrote
+ * them. */
 static enum gt_code read_run(const char *run_dir, const struct gt_sweep_plan *p, struct gt_arena *a, struct gt_trial_run *t,
                              struct gt_err *err)
 {
 	struct gt_run_record r;
 	struct gt_err why;
-	if (t->code && !has_log(run_dir)) /* a file was missing at the start, or the user has removed the directory: try again */
+	/* a failure before the run had a log may be temporary, such as a missing file, so the trial runs again */
+	if (t->code && !has_log(run_dir))
 		t->code = 0;
 	if (t->code || t->done == p->nrungs)
 		return GT_OK;
 	enum gt_code code = gt_run_read(run_dir, a, &r, &why);
 	if (code == GT_EFAIL)
 		return gt_fail(err, code, "%s", why.msg);
-	if (code) /* the run has not started, or its files are incomplete */
+	if (code) /* the trial has no run directory yet, or the files in it are incomplete */
 		return GT_OK;
 	bool here = p->nrungs == 1 || r.epochs == p->rung[t->done];
 	t->started = here;
@@ -135,7 +137,8 @@ enum gt_code gt_results_read(const char *dir, const struct gt_sweep_plan *p, str
 		GT_TRY(read_run(path, p, a, &t[i], err));
 		newer |= t[i].done > done;
 	}
-	return newer ? gt_results_write(dir, p, t, err) : GT_OK; /* now, because a promotion changes the run directory */
+	/* written now, because the promotion of a trial changes its run directory, and this result could not be read again */
+	return newer ? gt_results_write(dir, p, t, err) : GT_OK;
 }
 
 enum gt_code gt_trial_end_rung(const char *run_dir, const struct gt_sweep_plan *p, struct gt_arena *a, struct gt_trial_run *t,

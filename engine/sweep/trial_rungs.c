@@ -11,7 +11,7 @@ static bool can_run(const struct gt_trial_run *t, const struct gt_sweep_plan *p)
 	return !t->running && !t->code && !t->postponed && t->done < p->nrungs;
 }
 
-/* Returns whether a trial has ended rung k. A trial that failed in rung k has ended it with the worst score. */
+/* Returns whether a trial has ended rung k. A trial that failed in rung k has also ended it, with the worst score. */
 static bool has_ended(const struct gt_trial_run *t, int k)
 {
 	return t->done > k || (t->code && t->done == k);
@@ -22,7 +22,7 @@ static double score_at(const struct gt_trial_run *t, int k)
 	return t->done > k ? t->score[k] : NAN;
 }
 
-/* Returns the number of trials that are better than trial i at the end of rung k; of equal trials, the first is better. */
+/* Returns the number of trials that are better than trial i at the end of rung k; of trials with equal scores, the first is better. */
 static int count_better(const struct gt_trial_run *t, const struct gt_sweep_plan *p, int i, int k)
 {
 	int n = 0;
@@ -34,7 +34,7 @@ static int count_better(const struct gt_trial_run *t, const struct gt_sweep_plan
 	return n;
 }
 
-/* Returns the best trial that can be promoted from rung k; -1: none. */
+/* Returns the index of the best trial that can be promoted from rung k; -1: no trial can be promoted. */
 static int find_promotable(const struct gt_trial_run *t, const struct gt_sweep_plan *p, int k)
 {
 	int ended = 0, best = -1, least = p->ntrials;

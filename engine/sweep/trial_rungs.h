@@ -8,20 +8,20 @@
 #include "sweep/sweep_plan.h"
 
 struct gt_trial_run {
-	int done;                   /* number of rungs that have ended */
+	int done;                   /* number of rungs that the trial has ended */
 	double score[GT_RUNGS_MAX]; /* [done] score at the end of each rung; NAN: not measured, treated as the worst */
-	int code;                   /* exit code of the failure in rung `done`; 0: no failure */
-	const char *error;          /* reason of the failure; in the arena of the sweep */
-	bool started;               /* rung `done` has begun and not ended */
-	bool running;               /* a process runs the trial now */
-	bool postponed;             /* a signal from another process has ended the trial: the next call of the sweep continues it */
+	int code;                   /* exit code if the trial failed in rung `done`; 0: it has not failed */
+	const char *error;          /* error message of the failure, in the arena of the sweep */
+	bool started;               /* the trial has begun rung `done` and not ended it */
+	bool running;               /* a process runs the trial at the moment */
+	bool postponed;             /* a signal to its process has ended the trial, and the next call of the sweep continues it */
 };
 
 /* Returns the index of the trial that runs next; -1: no trial can start before a running trial ends. */
 int gt_trial_next(const struct gt_trial_run *t, const struct gt_sweep_plan *p);
-/* Returns whether a score is better than another. NAN is worse than any number. */
+/* Returns whether score a is better than score b. NAN is worse than any number. falls: smaller scores are better. */
 bool gt_score_better(double a, double b, bool falls);
-/* Returns the number of processes that a whole sweep starts if no trial fails. */
+/* Returns the number of processes that a sweep starts in total if no trial fails. */
 int gt_trial_runs_expected(const struct gt_sweep_plan *p);
 
 #endif

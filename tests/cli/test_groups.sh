@@ -129,7 +129,7 @@ if near "$trained" "$(loss -s eval.tta=none)"; then echo "not ok tta_changes: th
 
 refused groups_no_match 78 'train.groups\[3\].match' -s 'train.groups[3]={ match = "fc*"; lr_mul = 2.0; }'
 refused frozen_stats_none 78 \
-	'train.groups\[3\].frozen_stats: expected match to name the weight and the bias of a batch normalisation, got none' \
+	'train.groups\[3\].frozen_stats: expected a match that includes the weight and bias of a batch normalisation, got none' \
 	-s 'train.groups[3]={ match = "head.*"; frozen_stats = true; }'
 refused frozen_stats_half 78 \
 	'train.groups\[0\].frozen_stats: expected match to name both bn.weight and bn.bias or neither of them, got only bn.weight' \

@@ -64,7 +64,7 @@ static bool is_shared_by_ranks(const struct gt_session *s, int row)
 	return row < GT_A_COUNT && gt_space_is_shared(s->space, (enum gt_arena_id)row);
 }
 
-/* The memory that each planned rank needs: bytes[index in world_plan->rank][row], with a row for each arena and each other use of memory. */
+/* The memory that each planned rank needs: bytes[index in world_plan->rank][row], with a row for each arena and other use of memory. */
 struct memory {
 	uint64_t (*bytes)[ROWS];
 	bool shown[ROWS];

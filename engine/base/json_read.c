@@ -101,7 +101,7 @@ static bool parse_escape(struct scan *s, char **to)
 		return true;
 	}
 	int v = parse_hex4(s, s->p + 1);
-	if (v <= 0) /* a NUL in a string would end it early */
+	if (v <= 0) /* rejects \u0000, because a NUL would end the C string early */
 		return set_error(s, "malformed escape sequence, or an escaped NUL, in a string");
 	s->p += 5;
 	if (v >= 0xD800 && v <= 0xDFFF) {

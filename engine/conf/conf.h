@@ -53,7 +53,7 @@ struct gt_conf_data {
 	bool shuffle, drop_last;
 	int sampler;                   /* enum gt_sampler */
 	double valid;                  /* share of the training split that becomes the split "valid" */
-	int64_t valid_seed;            /* seed of this division; -1: that of the run */
+	int64_t valid_seed;            /* seed of this division; -1: the seed of the run */
 	bool stratify;                 /* take this share of every class */
 	int on_error;                  /* enum gt_on_error */
 	int64_t workers;               /* number of threads that read and decode samples; 0: chosen automatically */
@@ -66,7 +66,7 @@ struct gt_conf_data {
 	struct gt_text_spec text;      /* of the formats "text" and "csv" */
 	const char *text_key;          /* the first key of texts whose value is not the default; NULL: none */
 	struct gt_floats lengths;      /* ascending integers: lengths to which batches are padded; empty: chosen automatically */
-	int64_t buckets;               /* sequences are sorted by length within so many batches; 0: not sorted; -1: automatic */
+	int64_t buckets;               /* number of batches whose sequences are sorted by length together; 0: not sorted; -1: automatic */
 	int64_t prefetch;              /* number of batches that a thread prepares in advance; 0: the step prepares its batch; -1: automatic */
 };
 
@@ -108,7 +108,7 @@ struct gt_conf_group {
 	struct gt_conf_schedule schedule;
 	const char *file; /* file and line of the entry in the config */
 	int line;
-	bool own_optimizer, own_schedule; /* whether the entry has an optimizer and a schedule of its own; false: it has a copy of train's */
+	bool own_optimizer, own_schedule; /* whether the entry sets these keys; false: copies of train.optimizer and train.schedule */
 };
 
 /* An entry of model.pretrained.map: the name of a tensor in the file, and of the model's tensor that gets its values. */

@@ -14,7 +14,7 @@ static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_conf_data *d = &rd->conf->data;
 	const struct gt_cnode *batch = gt_conf_given(rd->root, "data.batch"), *per_rank = gt_conf_given(rd->root, "data.batch_per_rank");
-	if (batch && per_rank && batch->set != per_rank->set) { /* the key in --set overrides the other key, in the file */
+	if (batch && per_rank && batch->set != per_rank->set) { /* only one of them is from --set: it overrides the key in the file */
 		if (batch->set)
 			d->batch_per_rank = 0;
 		else

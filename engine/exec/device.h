@@ -14,7 +14,7 @@ struct gt_device {
 	const struct gt_backend *be;
 	struct gt_dev *dev;
 	struct gt_devinfo info;
-	char note[512]; /* if "auto" chose the CPU although the machine seems to have a GPU: the reason; else info.note */
+	char note[512]; /* reason why "auto" chose the CPU although the machine seems to have a GPU; in all other cases a copy of info.note */
 };
 
 /* Opens a device. word: "auto" (the first GPU if it can be used, else the CPU), "cpu", "cuda", "cuda:N", "null" (plans only, computes

@@ -1,4 +1,4 @@
-/* Finds the layer, the operation and the sample that first produced NaN or infinity in a step. */
+/* Finds the first kernel of a step whose output holds NaN or infinity, and the layer and the sample of this output. */
 #include "exec/exec_parts.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -99,7 +99,7 @@ enum gt_code gt_permute_split_classes(uint64_t seed, const int32_t *labels, int6
 			s[labels[i]].n++;
 		gt_class_shares(s, classes, n, nvalid, false);
 		shuffle_indices(gt_rng_key(seed, GT_RNG_SPLIT, 0), 0, 0, n, perm);
-		for (int64_t i = n; i-- > 0;) { /* from the end, as in gt_permute_split */
+		for (int64_t i = n; i-- > 0;) { /* validation samples are the last ones of the permutation, as in gt_permute_split */
 			struct gt_class_share *c = &s[labels[perm[i]]];
 			if (c->take > 0) {
 				is_valid[perm[i]] = 1;

@@ -30,7 +30,7 @@
 #include "plan/program.h"
 
 #define GT_WINDOW 64     /* maximum number of steps in a window */
-#define GT_LANES 32      /* number of lanes: gt_attr_comm.lane is 0 ... GT_LANES - 1 */
+#define GT_LANES 32      /* maximum number of lanes (gt_attr_comm.lane): each is a communicator between two pipeline stages */
 #define GT_EXEC_PROGS 320 /* maximum number of programs that one executor can run */
 #define GT_EXEC_SIZES 3  /* number of sizes that a window may have: 64, 8 or 1 training steps */
 

@@ -16,7 +16,7 @@ enum { TENSOR_DIMS = 1, TENSOR_TYPE, TENSOR_NAME = 8, TENSOR_RAW };
 struct parts {
 	struct gt_pb head;    /* ModelProto up to the length of the graph */
 	struct gt_pb name;    /* the name of the graph */
-	struct gt_pb *tensor; /* [ntensors] each initializer up to its values; malloc'ed */
+	struct gt_pb *tensor; /* [ntensors] encoded fields of each initializer that precede its values; malloc'ed */
 	struct gt_pb opset;
 	uint64_t bytes;       /* length of the file */
 	bool no_memory;
@@ -46,7 +46,7 @@ static void encode_model(const struct gt_onnx *m, struct parts *p)
 		p->no_memory |= p->tensor[i].no_memory;
 	}
 	struct gt_pb opset = {0};
-	gt_pb_string(&opset, 1, ""); /* the domain of the standard operators */
+	gt_pb_string(&opset, 1, ""); /* domain "": the standard operators of ONNX */
 	gt_pb_int(&opset, 2, GT_ONNX_OPSET);
 	gt_pb_message(&p->opset, MODEL_OPSET, &opset);
 	gt_pb_int(&p->head, MODEL_IR, GT_ONNX_IR);

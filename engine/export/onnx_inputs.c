@@ -9,7 +9,7 @@ static const char *declare_input(struct gt_onnx *m, const struct gt_value *v)
 }
 
 /* ---- images ----------------------------------------------------------------------------------------------------------------------- */
-/* x = pixel * scale + shift, as in the kernel that loads batches. */
+/* Declares an input of u8 pixels, and adds x = pixel * scale + shift, as the kernel computes it that loads batches. */
 static enum gt_code declare_pixels(struct gt_onnx *m, const struct gt_value *v, const char **name, struct gt_err *err)
 {
 	struct gt_attr_gather a;
@@ -23,7 +23,7 @@ static enum gt_code declare_pixels(struct gt_onnx *m, const struct gt_value *v, 
 }
 
 /* ---- tables ----------------------------------------------------------------------------------------------------------------------- */
-/* The statistics of the numeric columns (table_facts.h); the flags of missing values follow them in a row. */
+/* Statistics of the numeric columns (table_facts.h). In a row of the input, the flags of missing values follow the columns. */
 struct statistics {
 	float *mean, *std, *median; /* [n] */
 	int64_t n;

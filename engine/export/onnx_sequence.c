@@ -167,7 +167,7 @@ const char *gt_onnx_op_attention(const struct gt_onnx_op *op)
 }
 
 /* ---- lstm and gru ----------------------------------------------------------------------------------------------------------------- */
-/* The order of the gates: for each gate of ONNX, the index of the gate in gtrain and PyTorch. */
+/* An operator of ONNX for recurrent layers. gate[i]: index, in the order of gtrain and PyTorch, of gate i in ONNX's order. */
 struct cell {
 	const char *type;
 	int gates, gate[4];
@@ -191,7 +191,7 @@ static const char *gate_weights(struct gt_onnx *m, const struct cell *c, int par
 	return gt_onnx_own_floats(m, 3, (int64_t[]){1, d.dim[0], d.dim[1]}, v);
 }
 
-/* Returns the biases of the input, followed by the biases of the state. */
+/* Returns an initializer with the gates' biases of the input (parameter `input`), followed by those of the state (parameter `state`). */
 static const char *gate_biases(struct gt_onnx *m, const struct cell *c, int input, int state, int64_t rows)
 {
 	float *v = gt_onnx_room(m, 2 * rows);

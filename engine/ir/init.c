@@ -47,7 +47,7 @@ int64_t gt_init_torch_draws(struct gt_init d, enum gt_dtype t, int64_t n)
 		return 0;
 	if (d.kind == GT_INIT_UNIFORM)
 		return n;
-	if (n < 16) /* values are drawn in pairs, each from two 64-bit draws */
+	if (n < 16) /* PyTorch draws so few normal values in pairs, and each pair takes two 64-bit draws */
 		return (n + 1) / 2 * (t == GT_F64 ? 2 : 4);
 	return n + (n % 16 ? 16 : 0);
 }

@@ -16,7 +16,7 @@ GT_ACTIVATIONS(GT_X)
 UNARY_GRADIENT(softmax_gradient, GT_OP_SOFTMAX_DX, gt_node_operand(n, "y"))
 UNARY_GRADIENT(log_softmax_gradient, GT_OP_LOG_SOFTMAX_DX, gt_node_operand(n, "y"))
 UNARY_GRADIENT(scale_gradient, GT_OP_SCALE, -1)
-UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* the gradient node draws the same mask again */
+UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* -1: the gradient needs only dy, because its kernel draws the same mask again */
 
 #define UNARY(opcode, text, more_flags, ...)                                                                                               \
 	{                                                                                                                                      \
@@ -26,7 +26,7 @@ UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* the gradient node draws t
 #define GT_NUMBER(i, text, default_value, minimum, maximum, help_text)                                                                     \
 	GT_KEY(gt_attr_act, text, number[i], GT_ATTR_FLOAT, .def = default_value, .min = minimum, .max = maximum, .help = help_text)
 #define GT_X(arg, CODE, name, saved, numbers, grain, attr, text, names, ...)                                                               \
-	static const struct gt_attr_def name##_attrs[4] = {__VA_ARGS__}; /* the last entry has key NULL */
+	static const struct gt_attr_def name##_attrs[4] = {__VA_ARGS__}; /* at most 3 keys; the entry after the last key is zero */
 GT_ACTIVATIONS(GT_X)
 #undef GT_X
 

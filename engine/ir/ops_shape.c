@@ -37,7 +37,7 @@ static bool flatten_dx_alias(const struct gt_graph *g, const struct gt_node *n)
 	return has_pytorch_order(gt_node_desc(g, n, "dx"));
 }
 
-/* The gradient of each input is dy itself. */
+/* For identity and add: the gradient of each input is dy itself, so no node is added. */
 static enum gt_code identity_gradient(GT_GRADIENT_ARGS)
 {
 	(void)g, (void)err;
@@ -115,7 +115,7 @@ static enum gt_code mul_gradient(GT_GRADIENT_ARGS)
 	return GT_OK;
 }
 
-/* dx = dy * v, dv = the sum over the pixels of dy * x. */
+/* For y = x * v with one v for each channel: dx = dy * v, and dv is the sum over the pixels of dy * x. */
 static enum gt_code mul_channels_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;

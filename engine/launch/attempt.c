@@ -204,7 +204,7 @@ void gt_attempt_close(struct gt_attempt *a)
 		struct gt_child *c = &a->child[i];
 		if (c->pid && !c->gone) { /* the rank still runs, because the attempt failed after starting it */
 			kill(-c->pid, SIGKILL);
-			kill(c->pid, SIGKILL); /* the rank may not lead its process group yet */
+			kill(c->pid, SIGKILL); /* kill the process, too: its process group may not exist yet */
 			while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
 				;
 		}

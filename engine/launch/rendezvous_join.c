@@ -231,7 +231,8 @@ static enum gt_code connect_to_port(struct gt_rendezvous *r, const unsigned char
 enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token, struct gt_err *err)
 {
 	const struct gt_world *w = &r->world;
-	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS; /* gtrain's launcher gives the exact port */
+	/* On one host, gtrain's launcher has passed the exact port. Otherwise rank 0 listens on the first free one of these ports. */
+	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS;
 	double until = gt_clock() + r->timeout, silent = gt_clock() + SILENT_S;
 	struct refusal why = {.port = w->port, .text = "no process listens on this port"};
 	bool reported = false;

@@ -26,7 +26,7 @@
 struct watch {
 	struct gt_attempt *a;
 	struct gt_launch_end *end;
-	double failed_at;  /* time of the first failure; < 0: none */
+	double failed_at;  /* time (gt_clock) of the first failure; < 0: no failure so far */
 	int lost;          /* the first rank that lost a peer, while no other failure is known; -1: none */
 	double lost_at;
 	double kill_at;    /* time at which the remaining ranks get SIGKILL; INFINITY: never */
@@ -52,7 +52,7 @@ static void forward_line(const struct watch *w, int local)
 	c->nline = 0;
 }
 
-/* Reads at most `cap` bytes of the rank's output. False if nothing is left or there is no pipe. */
+/* Reads at most `cap` bytes of the rank's output. Returns false if no output is left or the rank has no pipe. */
 static bool read_output(const struct watch *w, int local, size_t cap)
 {
 	struct gt_child *c = &w->a->child[local];
@@ -147,7 +147,7 @@ static void record_failure(struct watch *w, int local, enum gt_code code, const 
 		snprintf(e->why, sizeof e->why, "rank %d: %s", e->rank, c->error.text);
 	else
 		snprintf(e->why, sizeof e->why, "rank %d %s %s", e->rank, what, where);
-	if (w->lost != local) /* the other hosts notice a lost peer themselves */
+	if (w->lost != local) /* a lost peer is not reported to the other hosts, which detect it themselves */
 		gt_hosts_send_end(w->a->hosts, e);
 	end_all(w);
 }
@@ -168,7 +168,7 @@ static void record_host_failure(struct watch *w, const struct gt_host_message *w
 	end_all(w);
 }
 
-/* Ends the attempt because the user has stopped another host. */
+/* Ends the attempt because the user has stopped the run on another host. */
 static void handle_host_stop(struct watch *w, const struct gt_host_message *word)
 {
 	struct gt_attempt *a = w->a;
@@ -216,7 +216,7 @@ static void classify_exit(struct watch *w, int local)
 	record_failure(w, local, (enum gt_code)code, what);
 }
 
-/* Classifies the end of a rank that lost its peer, when the time to detect the peer's own end is over. Until then returns true. */
+/* Decides why rank w->lost has lost its peer. Returns true as long as the end of the peer itself may still be detected. */
 static bool classify_lost_peer(struct watch *w, bool all_gone)
 {
 	struct gt_attempt *a = w->a;
@@ -224,7 +224,7 @@ static bool classify_lost_peer(struct watch *w, bool all_gone)
 		return false;
 	if (a->hosts ? gt_clock() < w->lost_at + HOST_WAIT_S : !all_gone && gt_clock() < w->lost_at + PEER_WAIT_S)
 		return true;
-	if (a->stop_signal) { /* its peers left because the user stopped the run */
+	if (a->stop_signal) { /* no failure: the other ranks ended first because the user stopped the run */
 		w->orderly = 128 + a->stop_signal;
 		w->lost = -1;
 		return false;
@@ -244,7 +244,8 @@ static bool is_behind(const struct watch *w, int i, int j)
 	return si != sj ? si < sj : w->a->child[i].beat_at < w->a->child[j].beat_at;
 }
 
-/* Checks the progress of the ranks. A rank that waits for others is at fault only if all ranks wait. */
+/* Checks the progress of the ranks, and ends the attempt if a rank makes none. A rank that waits in a collective is named only if all ranks
+ * wait. */
 static void check_progress(struct watch *w, double now)
 {
 	struct gt_attempt *a = w->a;
@@ -268,7 +269,7 @@ static void check_progress(struct watch *w, double now)
 		}
 		if (now - (c->stopped && c->stopped_at > c->beat_at ? c->stopped_at : c->beat_at) <= limit)
 			continue;
-		/* the communicator of a waiting rank has its own deadline, and its error names the rank for which it waits */
+		/* A waiting rank gets twice the time: its communicator times out first, with an error that names the rank for which it waits. */
 		if (waits && now - c->beat_at <= 2 * limit + 1)
 			continue;
 		int *slot = waits ? &waiting : &worst;
@@ -283,7 +284,7 @@ static void check_progress(struct watch *w, double now)
 		return;
 	const char *how = a->child[worst].stopped ? "is stopped (a SIGSTOP, or a debugger) and made" : "made";
 	snprintf(what, sizeof what, "%s no progress for %.3g s", how, now - a->child[worst].beat_at);
-	/* a rank that has reported an error and then hangs while it closes has failed with this error */
+	/* If the rank has reported an error and then hangs while it exits, this error is the cause of the failure. */
 	record_failure(w, worst, a->child[worst].has_error ? (enum gt_code)a->child[worst].error.code : GT_EPEER, what);
 	/* The rank does not react, so SIGTERM would only delay its end by the grace period. */
 	if (gt_child_alive(&a->child[worst]))
@@ -382,7 +383,7 @@ static void report_stop(struct watch *w)
 	const struct gt_attempt *a = w->a;
 	struct gt_launch_end *e = w->end;
 	char who[160] = "", what[sizeof ((struct gt_rank_error *)0)->text];
-	int sig = a->stop_signal ? a->stop_signal : w->orderly - 128; /* a rank whose output nobody reads ends by SIGPIPE instead */
+	int sig = a->stop_signal ? a->stop_signal : w->orderly - 128; /* a rank's own signal can be SIGPIPE instead */
 	for (int i = a->spec->nproc - 1; i >= 0 && !a->stop_signal; i--)
 		if (!a->child[i].by_signal && a->child[i].status > 128)
 			sig = a->child[i].status - 128;

@@ -1,4 +1,5 @@
-/* The backend of a comparing device: struct gt_backend on two devices. Only prepare and launch do more than the device itself. */
+/* The backend of a device that compares its calls with the CPU's. Its functions prepare_call and launch_kernel use both devices; the other
+ * functions call the wrapped device. */
 #include "against/against_parts.h"
 #include "base/arena.h"
 #include <stdio.h>

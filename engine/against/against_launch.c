@@ -238,7 +238,7 @@ static enum gt_code launch_and_fetch(struct gt_dev *w, const struct gt_kernel *k
 	return GT_OK;
 }
 
-/* Replaces the results of the device by those of the CPU. */
+/* Overwrites the device's results by the CPU's, so that later calls have the CPU's values as their inputs. */
 static enum gt_code replace_results(struct gt_dev *w, const struct gt_kernel *k, const struct gt_launch *a, const struct copies *c,
                                     struct gt_err *err)
 {

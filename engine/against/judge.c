@@ -62,7 +62,7 @@ struct gt_judge gt_judge_of(const struct gt_opcall *call, enum gt_dtype type, bo
 		add_operand(&j, call->in[i]);
 	for (int i = 0; i < call->nout; i++)
 		add_operand(&j, call->out[i]);
-	if (call->code == GT_OP_MUON && j.id > GT_TOLERANCE_TF32) /* a device iterates in bf16 if the copies of the weights have 16 bits */
+	if (call->code == GT_OP_MUON && j.id > GT_TOLERANCE_TF32) /* with 16-bit work copies of the weights, a GPU iterates in bf16 */
 		j.id = GT_TOLERANCE_BF16;
 	j.sums = is_exact_sum(call->code) && (type == GT_DTYPE_COUNT || type == GT_F32 || type == call->in[0]->dtype);
 	if (type != GT_DTYPE_COUNT && tolerance_of_type(type) > j.id)

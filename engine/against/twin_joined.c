@@ -5,7 +5,7 @@
 #include "opsig.h"
 #include <string.h>
 
-/* A call that is being added: its attributes, and the tensors of its operands. */
+/* A call for add_part: operation, attributes, and the tensor numbers of its operands. */
 struct part {
 	enum gt_opcode code;
 	const void *attr;

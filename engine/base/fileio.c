@@ -42,7 +42,7 @@ enum gt_code gt_path_parent(char *buf, const char *path, struct gt_err *err)
 void gt_nonce(char buf[GT_NONCE_SIZE])
 {
 	uint64_t v;
-	if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v) { /* may fail during boot; the number must be unique, not secret */
+	if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v) { /* may fail during boot; a unique number suffices */
 		struct timespec t;
 		clock_gettime(CLOCK_REALTIME, &t);
 		v = (uint64_t)t.tv_sec << 30 ^ (uint64_t)t.tv_nsec ^ (uint64_t)getpid() << 44;
@@ -233,8 +233,8 @@ enum gt_code gt_file_rename(const char *from, const char *to, struct gt_err *err
 	return gt_dir_sync(parent, err);
 }
 
-/* Fails if a rename to path would replace a device such as /dev/null or a link such as /dev/stdout: root could do this, which would affect
- * all programs. */
+/* Fails if a rename to path would replace a device such as /dev/null or a link such as /dev/stdout: a run as root would replace it for all
+ * programs of the machine. */
 static enum gt_code check_replaceable(const char *path, struct gt_err *err)
 {
 	static const char descriptors[] = "/proc/";
@@ -300,7 +300,7 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 	struct stat st;
 	*held = false;
 	*holder = 0;
-	*fd = open_retrying(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0660); /* O_RDWR: without write permission, no lock */
+	*fd = open_retrying(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0660); /* only users who may write the file can lock it */
 	if (*fd < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
 	if (flock(*fd, LOCK_EX | LOCK_NB)) {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES 5      /* number of further attempts to create directories whose parents are removed meanwhile */
+#define TRIES 5      /* number of retries if another process removes a parent while a directory is created in it */
 #define DEPTH_MAX 64 /* maximum depth of a tree to remove; gtrain's trees have two levels */
 
 /* Creates one directory, and syncs its parent. Sets *made to true if the directory did not exist. After a failure, *why is the errno of
@@ -24,7 +24,7 @@ static enum gt_code make_directory(const char *path, bool *made, int *why, struc
 		return gt_dir_sync(parent, err);
 	}
 	int e = errno;
-	if (!stat(path, &st)) { /* mkdir fails with EEXIST, or with EROFS or EACCES, if the path exists */
+	if (!stat(path, &st)) { /* the path exists: mkdir has failed with EEXIST, EROFS or EACCES */
 		if (S_ISDIR(st.st_mode))
 			return GT_OK;
 		e = ENOTDIR;

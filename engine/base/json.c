@@ -47,7 +47,7 @@ bool gt_utf8_valid(const char *s)
 	return true;
 }
 
-/* A terminal can take U+0080 to U+009F as control characters. */
+/* Returns whether s begins with a character from U+0080 to U+009F, which terminals can interpret as control characters. */
 static bool is_c1_control(const unsigned char *s)
 {
 	return s[0] == 0xC2 && s[1] >= 0x80 && s[1] <= 0x9F;

@@ -80,7 +80,7 @@ static bool get_digits(const char *s, uint64_t *out)
 	errno = 0;
 	*out = strtoull(s, &end, 10);
 	snprintf(again, sizeof again, "%" PRIu64, *out);
-	return !errno && !strcmp(s, again); /* the text has no sign, no spaces and no leading zeros if printing the number gives it again */
+	return !errno && !strcmp(s, again); /* prints the number again: an equal text has no sign, no spaces and no leading zeros */
 }
 
 static bool get_real(const struct gt_json_value *v, bool finite, double *out)

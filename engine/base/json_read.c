@@ -86,7 +86,7 @@ static char *put_utf8(char *to, int v)
 	return to;
 }
 
-/* Decodes an escape; s->p is after the backslash. It writes at most as many bytes as it reads. */
+/* Decodes an escape sequence to *to; s->p is after the backslash. The function writes at most as many bytes as it reads. */
 static bool parse_escape(struct scan *s, char **to)
 {
 	static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";

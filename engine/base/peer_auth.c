@@ -180,7 +180,7 @@ struct gt_peer_auth *gt_auth_next(struct gt_auth *a)
 	while (a->next < a->events) {
 		struct gt_peer_auth *p = a->event[a->next++].data.ptr;
 		if (p)
-			advance_handshake(a, p); /* harmless for an entry that was closed or reused since the poll, because it has nothing to read */
+			advance_handshake(a, p); /* harmless if the entry was closed or reused after the poll: its socket then has no data to read */
 		else
 			accept_peer(a);
 		if (p && p->state >= GT_AUTH_PROVEN)

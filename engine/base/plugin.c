@@ -14,7 +14,7 @@ static bool is_valid_name(const char *name)
 	return n > 0 && n < 64 && strspn(name, set) == n;
 }
 
-/* If the binary was replaced, the link reads "/dir/gtrain (deleted)"; its directory is still correct. */
+/* Reads the link /proc/self/exe. If the binary was replaced, the link reads "/dir/gtrain (deleted)", whose directory is still correct. */
 enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err)
 {
 	ssize_t n = readlink("/proc/self/exe", buf, size - 1);

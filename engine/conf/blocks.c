@@ -71,7 +71,7 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 	char path[320];
 	int64_t repeat = 0;
 	GT_TRY(find_template(x, s, inst, at, &tmpl, err));
-	if (tmpl->bad) { /* the error in the template was reported; the layers of its instances are unknown */
+	if (tmpl->bad) { /* the template's error was reported before, so its instances are not expanded */
 		x->rd->errors->seen++;
 		GT_TRY(gt_layer_fullname(x, s, inst, at, index, &name, err));
 		x->last = name;

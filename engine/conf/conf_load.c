@@ -12,18 +12,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Where a config comes from. */
+/* The source of a config: a text, a descriptor, or a path. */
 struct source {
 	const char *path; /* path of the file; if text is set: the name of the text in messages */
 	const char *text; /* n bytes of text; NULL: read the file */
 	size_t n;
-	int fd;           /* descriptor of the file, if text is NULL; -1: the file is opened by its path */
+	int fd;           /* if text is NULL: descriptor of the file; -1: `path` is opened */
 	bool resolved;    /* gt_conf_load_resolved */
 	const char *const *sets;
 	int nsets;
 };
 
-/* Loads a config and collects errors. */
+/* Loads a config from s into c in all stages, and adds its errors to the list. */
 static enum gt_code load_conf(struct gt_conf *c, const struct source *s, struct gt_problems *errors, struct gt_err *err)
 {
 	struct gt_reading rd = {.arena = c->arena, .conf = c, .errors = errors, .resolved = s->resolved};

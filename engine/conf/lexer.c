@@ -29,7 +29,7 @@ static enum gt_code put_text(struct gt_lexer *lx, const char *s, size_t n, struc
 	return GT_OK;
 }
 
-/* Begins a line of the output. */
+/* Begins a line of the output, and stores the file and line of the source from which it comes. */
 static enum gt_code begin_line(struct gt_lexer *lx, struct gt_err *err)
 {
 	struct gt_clean *o = lx->out;

@@ -287,9 +287,9 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 		return gt_conf_fail(err, n->loc, at, "unknown key; %s", syn->reason);
 	if (syn && layer ? has_key(rows, words, syn->meant) : syn && rows == gt_rows)
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", layer ? shown : "", syn->meant);
-	if (rows == gt_rows && !prefix && suggest_section(n, rows, lower, sizeof lower)) /* train.optimizer for "optimizer" */
+	if (rows == gt_rows && !prefix && suggest_section(n, rows, lower, sizeof lower)) /* e.g. train.optimizer for "optimizer" */
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s?", lower);
-	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key of this name in a group below */
+	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key with this name in a subgroup of the group */
 		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(gt_row_name(r->path), name) &&
 		    !is_generic_key(name))
 			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
@@ -306,7 +306,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 		gt_guess_try(&g, level[i]);
 	if (g.best)
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%.*s%s?", shown, (int)prefix, path, g.best);
-	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key of this name in another section */
+	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key with this name in any section */
 		if (!strcmp(gt_row_name(r->path), name) && !is_generic_key(name))
 			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
 	all[0] = 0;

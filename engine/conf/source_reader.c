@@ -14,7 +14,7 @@ struct reader {
 		ino_t ino;
 	} open[GT_CONF_MAX_INCLUDES + 1];
 	int depth, files;
-	int stream; /* descriptor of the config itself; -1: its path is opened */
+	int stream; /* descriptor of the main config file, not of an included file; -1: its path is opened */
 	size_t bytes;
 };
 

@@ -23,8 +23,8 @@ static void shuffle_indices(uint64_t key, uint32_t c1, uint32_t c2, int64_t n, i
 	}
 }
 
-/* The order of PyTorch's RandomSampler in torch/utils/data. Each iterator of a DataLoader draws an int64 to seed its workers. RandomSampler
- * then draws randperm(n), and a second randperm, whose elements it does not use (num_samples % n = 0). */
+/* Writes the order of PyTorch's RandomSampler (torch/utils/data) in epoch number `epoch`. Each iterator of a DataLoader draws an int64 to
+ * seed its workers. RandomSampler then draws randperm(n), and a second randperm, whose elements it does not use (num_samples % n = 0). */
 static void random_sampler(uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm)
 {
 	struct gt_mt19937 mt;

@@ -70,7 +70,7 @@ static int64_t length_of(const struct gt_order_spec *s, int64_t sample)
 	return s->start[sample + 1] - s->start[sample];
 }
 
-/* Sorts n samples by counting. first: [longest + 2]; to: [n]. */
+/* Sorts the n samples row[] by length with a counting sort. first: [longest + 2] and to: [n] are work space. */
 static void sort_by_length(const struct gt_order_spec *s, int64_t *row, int64_t n, int64_t *first, int64_t *to)
 {
 	memset(first, 0, (size_t)(s->longest + 2) * sizeof *first);

@@ -87,7 +87,7 @@ static enum gt_code prepare_images(struct gt_loader *l, int64_t n, int64_t all, 
 	const struct gt_recipe_split *split = &l->spec.split;
 	struct gt_attr_recipes recipes = {.gather = l->spec.attr, .ops = split->ops, .resize = split->resize, .contrasts = split->contrasts};
 	struct gt_tdesc labels = rows_desc(GT_I32, all, 0), target = rows_desc(GT_I32, n, 0);
-	/* an input with two dimensions, [N, C], has the same bytes */
+	/* The kernel always writes rank 4; for an input of rank 2, [N, C], this is [N, C, 1, 1], which has the same bytes. */
 	struct gt_tdesc x = gt_tdesc_make(l->spec.x.dtype, 4, (int64_t[]){n * count_views(l), shape[0], shape[1], shape[2]}, true);
 	if (l->spec.x.rank == 4) /* the operand x may have padded channels, which shape[] does not count */
 		x.layout = l->spec.x.layout;

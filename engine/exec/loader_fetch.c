@@ -43,7 +43,7 @@ enum gt_code gt_loader_fetch_ahead(struct gt_loader *l, int used, struct gt_err 
 	while (gt_fetcher_queued(f->fetcher) < l->spec.ahead + used) {
 		struct gt_loader_place at = f->ahead;
 		struct gt_batch b = gt_loader_next_part(l, &f->ahead);
-		/* wait: the order of a third epoch would overwrite the order in use */
+		/* Do not queue batches of the epoch after the next one: its order would overwrite the order in use. */
 		if (b.epoch > l->next.epoch + (l->spec.one_epoch ? 0 : 1)) {
 			f->ahead = at;
 			return GT_OK;

@@ -43,7 +43,7 @@ static size_t row_bytes(const struct gt_loader *l)
 	return gt_tdesc_bytes(&l->spec.x) / (size_t)l->spec.x.dim[0];
 }
 
-/* With gt_loader_spec.fill: returns the number of rows that every part has. */
+/* With gt_loader_spec.fill: returns the number of rows of every part of b's micro-batch, which is the size of part 0. */
 static int64_t rows_of(const struct gt_loader *l, const struct gt_batch *b)
 {
 	struct gt_loader_place first = {b->epoch, b->micro, 0};
@@ -293,7 +293,7 @@ void gt_loader_close(struct gt_loader *l)
 	gt_loader_close_columns(l);
 	free(l->counted.host);
 	if (!l->be->host_memory) {
-		l->be->sync(l->dev, 0, NULL); /* the copy of an order to the device may still be queued */
+		l->be->sync(l->dev, 0, NULL); /* wait: a copy of an order to the device may still be queued */
 		gt_loader_device_free(l, l->orders_dev);
 	}
 	gt_loader_host_free(l, l->orders);

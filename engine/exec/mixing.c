@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* ---- random numbers --------------------------------------------------------------------------------------------------------------- */
-/* The random draws of one batch, one after the other. */
+/* The random numbers for one batch: Philox key and counters, of which the last is the number of draws so far. */
 struct draws {
 	uint64_t key;
 	uint32_t epoch, batch, n;
@@ -103,7 +103,7 @@ static void paste_box(const struct gt_mix *m, const struct gt_mix_rows *r, uint8
 	}
 }
 
-/* Fills the target of a row with the shares of two classes. */
+/* Adds the shares of two classes to the target of a row: lambda for class `own` and 1 - lambda for class `other`; < 0: no class. */
 static void set_shares(float *target, int32_t own, int32_t other, double lambda)
 {
 	if (own >= 0)

@@ -15,7 +15,7 @@ struct division {
 };
 
 /* ---- draws alone ------------------------------------------------------------------------------------------------------------ */
-/* A class, or all samples. Samples with the same id are one sample here, because they are in the same split. */
+/* Counts of a class, or of all samples. Samples with the same id have the same draw, so they are in the same split. */
 struct stratum {
 	int64_t n, valid;      /* number of samples; number of samples in "valid" */
 	int64_t least, most;   /* indices of the samples with the lowest and the highest draw; -1: none */
@@ -66,7 +66,7 @@ static int by_id(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Moves all samples with the ids of m[count]. */
+/* Puts all samples whose id is in m[count] into the split m[].to (1: "valid"). */
 static void apply_moves(struct move *m, int64_t count, const struct gt_sample_mark *mark, int64_t n, char *is_valid)
 {
 	if (count > 1)

@@ -41,8 +41,8 @@ static int64_t count_positions(const struct gt_attr_pool2d *a, int i, int64_t wi
 	return (end < last ? end : last) - begin;
 }
 
-/* Corrects the means y over complete windows: the last windows of a row or column are multiplied by (length of the window) / (positions
- * that count_positions counts). */
+/* Corrects the means y, which are over complete windows: multiplies each by (positions of the window) / (positions that PyTorch counts),
+ * which differs from 1 only for windows that ceil_mode extends. */
 static const char *correct_means(const struct gt_onnx_op *op, const char *y)
 {
 	const struct gt_attr_pool2d *a = op->attr;
@@ -143,7 +143,7 @@ static const char *reduce_mean(const struct gt_onnx_op *op, const char *x)
 	return GT_ONNX(op->m, "ReduceMean", GT_IN(x), GT_ONNX_SHAPE("axes", op->dx->rank == 4 ? 3 : 1, axes), GT_ONNX_INT("keepdims", 1));
 }
 
-/* Normalises by the statistics of the batch, for a layer without running statistics. */
+/* Adds a batch normalisation of a layer without running statistics, which uses the statistics of the batch also in an evaluation. */
 static const char *normalize_batch(const struct gt_onnx_op *op, double eps)
 {
 	struct gt_onnx *m = op->m;

@@ -12,7 +12,8 @@ enum { MODEL_IR = 1, MODEL_PRODUCER, MODEL_PRODUCER_VERSION, MODEL_GRAPH = 7, MO
 enum { GRAPH_NAME = 2, GRAPH_INITIALIZER = 5 };
 enum { TENSOR_DIMS = 1, TENSOR_TYPE, TENSOR_NAME = 8, TENSOR_RAW };
 
-/* The parts of the file, without the encoded fields of struct gt_onnx and the values of the initializers. */
+/* Encoded parts of the file that are made when it is written. The other parts are in struct gt_onnx, and the values of the initializers are
+ * read one after the other. */
 struct parts {
 	struct gt_pb head;    /* ModelProto up to the length of the graph */
 	struct gt_pb name;    /* the name of the graph */
@@ -110,7 +111,7 @@ static enum gt_code write_file(const struct gt_onnx *m, const struct parts *p, c
 		               path, (double)p->bytes / (1 << 30));
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file", path);
-	/* other users may read an export, so the umask determines its mode */
+	/* mode 0666 less the umask, because other users may read an export */
 	GT_TRY(gt_file_create_temporary(tmp, path, 0666, &f.fd, err));
 	enum gt_code code = write_model(&f, m, p, err);
 	if (code)

@@ -61,7 +61,8 @@ static enum gt_code read_statistics(struct gt_onnx *m, const struct gt_table_fac
 	return GT_OK;
 }
 
-/* Computes ((NaN ? median : x) - mean) / std, and a flag, 1 or 0, for each column that can have missing values. */
+/* Declares an input of numeric columns x, in which NaN is a missing value. Adds ((x is NaN ? median : x) - mean) / std, and a flag, 1 for a
+ * missing value and else 0, for each column that can have missing values. */
 static enum gt_code declare_columns(struct gt_onnx *m, const struct gt_value *v, const char **name, struct gt_err *err)
 {
 	struct statistics s = {0};

@@ -173,7 +173,8 @@ void gt_torch_scale(const struct gt_torch_layer *l)
 }
 
 /* ---- several inputs and shapes ---------------------------------------------------------------------------------------------------- */
-/* Combines the inputs by an operator. If one input is [N, C] and another [N, C, H, W], the first is broadcast over the pixels. */
+/* Writes an expression that combines the inputs by an operator of Python. If the inputs are [N, C] and [N, C, H, W], the input [N, C] is
+ * broadcast over the pixels. */
 static void join_inputs(const struct gt_torch_layer *l, const char *operator)
 {
 	char text[512] = "";

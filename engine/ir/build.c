@@ -237,7 +237,7 @@ enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, i
 	for (int i = 0; i < ninputs; i++)
 		GT_TRY(add_input(g, &inputs[i], batch, err));
 	GT_TRY(build_layers(g, m, inputs, ninputs, err));
-	g->spec = NULL; /* the caller owns the layer specs and may free them */
+	g->spec = NULL; /* only valid while the graph is built: the caller may then free the layer specs */
 	g->groups = NULL;
 	g->ngroups = 0;
 	g->layer = -1;

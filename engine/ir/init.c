@@ -110,7 +110,7 @@ static void fill_dirac(const struct gt_param *p, void *out)
 		put_value(p, out, (i * d[1] + i) * area + d[2] / 2 * d[3] + d[3] / 2, 1);
 }
 
-/* Scales the values to the standard deviation init_std, which is unbiased as in torch.std. */
+/* Multiplies the values by a factor, so that their standard deviation (unbiased, as of torch.std) is p->init_std. */
 static void scale_to_std(const struct gt_param *p, void *out, int64_t n)
 {
 	double mean = 0, sum = 0;

@@ -91,7 +91,7 @@ static enum gt_code prelu_infer(struct gt_graph *g, struct gt_node *n, struct gt
 	return gt_infer_same(g, n, err);
 }
 
-/* One node makes dx and dw. It makes dx even if dx is not needed, because it is rare that only this weight is trained. */
+/* Appends one node for dx and dw. It computes dx even if dx is not needed, which is only the case if no layer before it is trained. */
 static enum gt_code prelu_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;
@@ -119,7 +119,7 @@ static const struct gt_attr_def prelu_attrs[] = {
 };
 
 const struct gt_op gt_ops_act[] = {
-/* The row of an activation, and the row of its gradient. Both may run in place. */
+/* Makes the rows of an activation and of its gradient. Both operations may overwrite their first input. */
 #define GT_X(arg, CODE, id, saved, numbers, grain, attr, text, names, ...)                                                                 \
 	UNARY(GT_OP_##CODE, text, GT_OPF_INPLACE | GT_OPF_CHEAP | GT_OPF_TOKENS, .infer = gt_infer_same, .gradient = id##_gradient,            \
 	      .also = names, .attrs = id##_attrs),                                                                                             \

@@ -71,7 +71,7 @@ static double conv_dw_flops(const struct gt_graph *g, const struct gt_node *n)
 	return conv_flops_of(g, gt_node_operand(n, "dy"), gt_node_first_output(n));
 }
 
-#define CELLS 65536 /* this upper bound keeps products of these sizes far from overflow */
+#define CELLS 65536 /* upper bound of kernel sizes, strides, paddings and dilations, so that their products cannot overflow */
 static const struct gt_attr_def conv_attrs[] = {
     GT_KEY(gt_attr_conv2d, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output channels"),
     GT_KEY(gt_attr_conv2d, "kernel", kernel, GT_ATTR_INT2, .def = GT_REQUIRED, .min = 1, .max = CELLS,

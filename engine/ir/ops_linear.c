@@ -71,7 +71,8 @@ static enum gt_code in_proj_infer(struct gt_graph *g, struct gt_node *n, struct 
 	struct gt_init xavier = {GT_INIT_UNIFORM, sqrt(6.0 / (double)(in + out))};
 	int first = g->nparams;
 	GT_TRY(infer_projection(g, n, "in_proj_weight", xavier, "in_proj_bias", err));
-	g->params[first].torch_skip = in * in + (bias ? in : 0); /* the draws of the output projection; its bias is set to 0 */
+	/* PyTorch draws the weight and the bias of the output projection before this weight, and then sets the bias to 0. */
+	g->params[first].torch_skip = in * in + (bias ? in : 0);
 	return GT_OK;
 }
 

@@ -60,7 +60,7 @@ static enum gt_code steps_gradient(const struct kind *kind, GT_GRADIENT_ARGS)
 	dh = dx[0];
 	if (kind == &gru)
 		GT_TRY(gt_graph_output(g, b, "dh", &x, &dh, err));
-	/* The gradients of w and of the bias are computed as in a linear layer with the input `before`. */
+	/* linear.dw makes the gradients of weight_hh and bias_hh, from dh and the hidden states `before` each token. */
 	int64_t rows = x.dim[0] * x.dim[1];
 	struct gt_attr_linear *attr;
 	GT_NEW(attr, g->arena, 1, err);

@@ -15,7 +15,7 @@ static enum gt_code flatten_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN_DX, -1);
 }
 
-/* flatten.dx is also used as the forward operation that reshapes [batch, features] to rank 4. */
+/* For the forward node that reshapes [batch, features] to an image, whose opcode is flatten.dx: its gradient is flatten. */
 static enum gt_code unflatten_gradient(GT_GRADIENT_ARGS)
 {
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN, -1);
@@ -175,7 +175,7 @@ static enum gt_code concat_infer(struct gt_graph *g, struct gt_node *n, struct g
 	return gt_graph_output(g, n, NULL, &d, &y, err);
 }
 
-/* One node splits dy into the gradients of all inputs, even those that are not needed, because the kernel's inner loop is the same. */
+/* Appends one node that splits dy into the gradients of all inputs, even of inputs that need none, so that one kernel handles all cases. */
 static enum gt_code concat_gradient(GT_GRADIENT_ARGS)
 {
 	static const char *const suffix[GT_MAX_LAYER_IN] = {"dx0", "dx1", "dx2", "dx3", "dx4", "dx5", "dx6", "dx7"};

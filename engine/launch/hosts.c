@@ -329,7 +329,7 @@ void gt_hosts_close(struct gt_hosts *h)
 			send_message(h, &h->line[i], &bye);
 			shutdown(h->line[i].c.fd, SHUT_WR);
 		}
-	/* the launcher waits before it closes a connection, because a close with unread data would discard sent messages */
+	/* read until the other launchers have closed: a close with unread data would discard our last messages */
 	for (int i = 0; h->line && i < count_peers(h); i++)
 		gt_rdv_drain_close(&h->line[i].c.fd, until);
 	gt_auth_close(&h->node0);

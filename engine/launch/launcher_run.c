@@ -98,7 +98,7 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 	prctl(PR_GET_CHILD_SUBREAPER, &reaper);
 	if (alone)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
-	/* An inherited SIG_IGN would hide the exit codes. */
+	/* If SIGCHLD were ignored, as an inherited SIG_IGN would do, waitid would not report exit codes. */
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &chld);
 	a.signal_fd = gt_signal_fd(&mask);
 	enum gt_code code = a.signal_fd < 0 ? gt_fail(err, GT_EFAIL, "cannot wait for signals: %s", strerror(errno)) : GT_OK;

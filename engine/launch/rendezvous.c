@@ -19,7 +19,8 @@
 #define LATE_S 2 /* seconds that other ranks wait longer than rank 0, so that they receive rank 0's message about missing ranks */
 
 /* ---- exchange --------------------------------------------------------------------------------------------------------------- */
-/* Rank 0: receives a frame of every other rank: the byte 0, the key, the data. value[i] is allocated with malloc. */
+/* On rank 0: receives one frame from every other rank. value[i] is the frame of rank i (the byte 0, the key, the data), which the caller
+ * frees with free(); len[i] is its length. */
 static enum gt_code collect_values(struct gt_rendezvous *r, const char *key, unsigned char **value, size_t *len, struct gt_err *err)
 {
 	int world = r->world.world, left = world - 1;

@@ -57,7 +57,7 @@ static void report_warning(const struct gt_rendezvous *r, const char *text)
 		r->warn(r->warn_user, text);
 }
 
-/* Warns, once, of a peer that knows the protocol but has another token; most likely it is a rank with another token file. */
+/* Warns of a peer that uses the protocol but has another token, most likely a rank with another token file. The warning is given once. */
 static void report_wrong_token(struct gt_rendezvous *r, int fd, uint32_t rank)
 {
 	struct sockaddr_storage from;
@@ -200,7 +200,8 @@ static enum gt_code connect_to_address(struct gt_rendezvous *r, const unsigned c
 		record_refusal(why, SILENT, port, "the process that listens on this port does not answer");
 		break;
 	case GT_AUTH_STRANGER:
-		if (memcmp(p.hello, GT_HOSTS_MAGIC, GT_AUTH_MAGIC)) /* the launcher's own connections use a port next to the ranks' port */
+		/* The launchers' own connections (launch/hosts.h) use a port next to the ranks' port, which is no error. */
+		if (memcmp(p.hello, GT_HOSTS_MAGIC, GT_AUTH_MAGIC))
 			record_refusal(why, NOT_OURS, port, "the process that listens on this port is not gtrain");
 		break;
 	default:

@@ -1,4 +1,4 @@
-/* Frames of a rendezvous, its end, and the report of its failure to all ranks. */
+/* Sends and receives the frames of a rendezvous, closes it, and reports its failure to all ranks. */
 #include "launch/rendezvous_parts.h"
 #include "base/bytes.h"
 #include "base/clock.h"

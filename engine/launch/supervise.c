@@ -114,14 +114,15 @@ static void describe_position(const struct watch *w, int local, char *out, size_
 	snprintf(out, size, "%s%s%s%s", at, *phase ? " (" : "", phase, *phase ? ")" : "");
 }
 
-/* Ends all other ranks: in order if they can, by SIGKILL after the grace period. A stopped rank cannot end in order. */
+/* Ends all running ranks: sends SIGTERM, and SIGKILL after the grace period. A stopped rank does not react to SIGTERM and gets SIGKILL at
+ * once. */
 static void end_all(struct watch *w)
 {
 	struct gt_attempt *a = w->a;
 	w->failed_at = gt_clock();
 	w->kill_at = w->failed_at + (a->spec->grace_s > 0 ? a->spec->grace_s : 1.5);
 	for (int i = 0; i < a->spec->nproc; i++)
-		/* Closing the link wakes a rank that waits for the dead one (gt_rank_end_fd). */
+		/* Closing the link wakes a rank that waits for the failed rank, because its gt_rank_end_fd becomes readable. */
 		if (gt_child_alive(&a->child[i]) && a->child[i].link >= 0) {
 			send(a->child[i].link, w->end->why, strlen(w->end->why), MSG_DONTWAIT | MSG_NOSIGNAL);
 			shutdown(a->child[i].link, SHUT_WR);
@@ -131,7 +132,7 @@ static void end_all(struct watch *w)
 			kill(a->child[i].stopped ? -a->child[i].pid : a->child[i].pid, a->child[i].stopped ? SIGKILL : SIGTERM);
 }
 
-/* Ends the attempt because of a failure of a rank, which is stored in w->end unless there was an earlier one. */
+/* Ends the attempt because rank `local` has failed. Stores the failure in w->end, unless an earlier failure is stored there. */
 static void record_failure(struct watch *w, int local, enum gt_code code, const char *what)
 {
 	struct gt_launch_end *e = w->end;
@@ -159,7 +160,7 @@ static void record_host_failure(struct watch *w, const struct gt_host_message *w
 	enum gt_code code = word->code > 0 && word->code < 256 ? (enum gt_code)word->code : GT_EPEER;
 	if (w->failed_at >= 0)
 		return;
-	/* On this host, a transient failure is a lost peer. A permanent failure ends the run here, too. */
+	/* For this host, a transient failure of another host is a lost peer. A permanent failure ends the run on this host, too. */
 	e->code = gt_launch_is_transient(code) ? GT_EPEER : code;
 	e->rank = word->rank >= 0 ? word->rank : word->node * w->a->spec->nproc;
 	e->step = word->step;
@@ -301,7 +302,7 @@ void gt_attempt_kill_leftovers(void)
 			return;
 		if (si.si_pid)
 			continue;
-		/* on kernels without this file, the loop only waits for processes that were killed */
+		/* some kernels lack this file; this loop then only reaps processes that have ended */
 		FILE *f = fopen("/proc/thread-self/children", "re");
 		while (f && fscanf(f, "%d", &pid) == 1)
 			kill(pid, SIGKILL);
@@ -351,7 +352,7 @@ static bool wait_events(struct watch *w, bool more_output)
 		p[n++] = (struct pollfd){.fd = a->child[i].link, .events = POLLIN};
 		p[n++] = (struct pollfd){.fd = a->child[i].out, .events = POLLIN};
 	}
-	/* if poll fails, pause, and let the code below check signals and ended ranks */
+	/* poll failed: pause, so that this loop does not spin, and continue below */
 	if (gt_poll(p, n, more_output ? 0 : wait) < 0)
 		nanosleep(&(struct timespec){.tv_nsec = (long)(TICK_S * 1e9)}, NULL);
 	gt_attempt_signals(a);
@@ -370,14 +371,15 @@ static bool wait_events(struct watch *w, bool more_output)
 	return more_output;
 }
 
-/* True if a rank ended by a signal that the user did not send to this host: a message about a stop of another host may still arrive. */
+/* Returns true if a rank ended by a signal that the user did not send to this host. The message that the user has stopped another host may
+ * then still arrive. */
 static bool expects_stop_message(const struct watch *w)
 {
 	return w->orderly && !w->a->stop_signal && w->a->hosts && w->failed_at < 0 && gt_clock() < w->orderly_at + HOST_WAIT_S;
 }
 
-/* Called when all ranks have ended after the user's signal: sets the exit code, and a message that names the host that received the signal,
- * and the step. */
+/* Call it when all ranks have ended after the user's signal. Sets the exit code, and a message with the step and the host that received
+ * the signal. */
 static void report_stop(struct watch *w)
 {
 	const struct gt_attempt *a = w->a;

@@ -8,7 +8,7 @@
 
 #define DISTURBED 2 /* number of CPU runs with inputs changed by one rounding, before results of a call count as different */
 
-/* Copies of the tensors of a call in host memory, by the index of the tensor (twin.h). */
+/* Copies in host memory of the tensors of a call. The index is the number of the tensor (twin.h). */
 struct copies {
 	void *before[GT_TWIN_TENSORS]; /* before the launch */
 	void *got[GT_TWIN_TENSORS];    /* results of the device */

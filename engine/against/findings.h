@@ -28,7 +28,7 @@ void gt_findings_close(struct gt_findings *f);
 
 /* The result of the comparison of one call. */
 struct gt_finding {
-	const char *operand;             /* the tensor with the worst share */
+	const char *operand;             /* name of the result with the largest verdict.share */
 	const struct gt_tdesc *desc;     /* its description */
 	struct gt_verdict verdict;
 };

@@ -18,7 +18,7 @@ static enum gt_code add_part(struct gt_twin *t, const struct gt_opcall *call, co
 {
 	struct gt_opcall oc = {.code = p->code, .name = call->name, .attr = p->attr, .nin = p->nin, .nout = p->nout,
 	                       .accumulate = p->accumulate, .deterministic = call->deterministic};
-	while (oc.nin > 0 && p->in[oc.nin - 1] < 0) /* as in a graph: by its number of inputs, batchnorm.dx knows whether a relu follows */
+	while (oc.nin > 0 && p->in[oc.nin - 1] < 0) /* drop absent last inputs: batchnorm.dx has a relu if it has more inputs */
 		oc.nin--;
 	return gt_twin_add(t, &oc, p->in, p->out, err);
 }

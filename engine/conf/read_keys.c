@@ -252,8 +252,8 @@ static bool has_key(const struct gt_row *rows, const char *const *words, const c
 	return gt_row_find(rows, key) != NULL;
 }
 
-/* Finds the group named like n inside a section, such as train.optimizer for "optimizer", and writes its path. If n is a group with one
- * key, which the other group also has, writes the path of this key. */
+/* Finds a group of a section that has the name of the unknown key n, such as train.optimizer for "optimizer", and writes its path to out.
+ * If n is a group with a single key, which the found group has, too, writes the path of this key. Returns false if no group is found. */
 static bool suggest_section(const struct gt_cnode *n, const struct gt_row *rows, char *out, size_t size)
 {
 	size_t len = strlen(n->name);

@@ -30,7 +30,7 @@ enum gt_code gt_device_plugin(const char *name, const char *symbol, void **out, 
  * the word names one GPU, 1 for "null", and 0 for the CPU. */
 int gt_device_choice(const char *word);
 
-/* These functions are documented in gtrain_report.h. */
+/* Device rows and the functions that list them. engine/gtrain_report.h documents them for the command line. */
 struct gt_device_row;
 struct gt_build_info;
 enum gt_code gt_devices(struct gt_device_row *rows, int cap, int *n, struct gt_err *err);

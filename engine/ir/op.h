@@ -13,7 +13,7 @@
 
 #include "opcall.h"
 
-struct gt_graph; /* graph.h, which includes this header */
+struct gt_graph; /* defined in ir/graph.h, which includes this header */
 struct gt_node;
 struct gt_layer_spec;
 typedef int gt_vid; /* index of a value of a graph; -1: none */

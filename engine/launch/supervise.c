@@ -19,7 +19,7 @@
 
 #define TICK_S 0.1       /* seconds between two checks of the board */
 #define PEER_WAIT_S 0.2  /* seconds in which the launcher must detect the end of a lost peer after a rank reported the loss */
-#define HOST_WAIT_S 0.7  /* seconds in which another host has to report the end of a lost peer */
+#define HOST_WAIT_S 0.7  /* seconds that the launcher waits for another host's message about the end of a lost peer */
 #define BURST (64 << 10) /* bytes that are read from one rank before other ranks are read */
 #define TAIL (1 << 20)   /* maximum bytes that are read after a rank's end, because a process that left its group may write for ever */
 

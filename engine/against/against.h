@@ -18,12 +18,12 @@
 #include "exec/device.h"
 
 struct gt_against_spec {
-	/* The type in which the CPU computes what the device computes in 16 bits; GT_DTYPE_COUNT: the type of the device, or f32 if the CPU
+	/* Type in which the CPU computes calls that the device computes in 16 bits; GT_DTYPE_COUNT: the device's type, or f32 if the CPU
 	 * does not support it. */
 	enum gt_dtype type;
 	bool tf32; /* the device rounds the operands of f32 products to tf32 */
-	/* Not 0: compare nothing. Instead, each element of each result moves to one of its two neighbours, at random, as another rounding would
-	 * move it; the number is the seed. Only for a device in memory of the host. */
+	/* 0: compare the results. Else the seed of random numbers, and nothing is compared: each element of each result is replaced by an
+	 * adjacent floating-point number, as another rounding could have given it. Only for a device that uses host memory. */
 	int disturb;
 };
 

@@ -1,4 +1,5 @@
-/* The backend of a comparing device: struct gt_backend on two devices. Only prepare and launch do more than the device itself. */
+/* The backend of a device that compares its calls with the CPU's. Its functions prepare_call and launch_kernel use both devices; the other
+ * functions call the wrapped device. */
 #include "against/against_parts.h"
 #include "base/arena.h"
 #include <stdio.h>
@@ -166,7 +167,8 @@ static enum gt_code launch_kernel(struct gt_dev *w, struct gt_kernel *k, const s
 }
 
 /* ---- the device --------------------------------------------------------------------------------------------------------------------- */
-/* Lists of kernels, graphs and time marks are left out: each launch is compared, and all of its values must be those of this step. */
+/* Sets the functions of the wrapping backend. Those for lists of kernels, graphs and time marks stay NULL, so that the executor calls
+ * `launch` for every kernel, which compares it. */
 static void set_functions(struct gt_dev *w)
 {
 	const struct gt_backend *be = w->be;
@@ -222,7 +224,7 @@ enum gt_code gt_against_wrap(struct gt_device *d, const struct gt_against_spec *
 	return GT_OK;
 }
 
-/* Returns whether a device is one of this file. */
+/* Returns whether gt_against_wrap has wrapped the device. */
 static bool is_wrapped(const struct gt_device *d)
 {
 	return d->be && d->be->close == close_both;

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DISTURBED 2 /* number of times that a call is repeated with disturbed inputs before it counts as different */
+#define DISTURBED 2 /* number of CPU runs with inputs changed by one rounding, before results of a call count as different */
 
-/* Copies of the tensors of a call in host memory, by the index of the tensor (twin.h). */
+/* Copies in host memory of the tensors of a call. The index is the number of the tensor (twin.h). */
 struct copies {
 	void *before[GT_TWIN_TENSORS]; /* before the launch */
 	void *got[GT_TWIN_TENSORS];    /* results of the device */
-	void *want[GT_TWIN_TENSORS];   /* results of the CPU; also the inputs and outputs with which it computes */
+	void *want[GT_TWIN_TENSORS];   /* all tensors of the CPU's calls: copies of the inputs, and the CPU's results */
 };
 
 static void free_copies(struct copies *c)
@@ -41,7 +41,7 @@ static const struct gt_operand *operand_of(const struct gt_kernel *k, int t)
 	return t < GT_MAX_IO ? gt_opsig_input(&k->sig, t) : gt_opsig_output(&k->sig, t - GT_MAX_IO);
 }
 
-/* Returns whether the call writes the tensor. */
+/* Returns whether the call writes tensor t: an output, or an input that it updates. */
 static bool is_result(const struct gt_kernel *k, int t)
 {
 	return t >= GT_MAX_IO || operand_of(k, t)->updated;
@@ -65,7 +65,7 @@ static enum gt_code store_tensor(struct gt_dev *w, void *to, const void *from, s
 	return GT_OK;
 }
 
-/* Copies the step arguments of a launch, which are in memory of the host or of the device. */
+/* Copies the step arguments of a launch, which are in host memory or in device memory. */
 static enum gt_code fetch_step_args(struct gt_dev *w, const struct gt_launch *a, struct gt_step_args *out, struct gt_err *err)
 {
 	const char *p = (const char *)a->step_args;
@@ -79,7 +79,8 @@ static enum gt_code fetch_step_args(struct gt_dev *w, const struct gt_launch *a,
 	return GT_OK;
 }
 
-/* The CPU has the arguments of one micro-batch; those of later micro-batches, which check would change too, are not copied. */
+/* For a `check` call: sets step_args.left to 0, so that the CPU's kernel changes only the step arguments of this micro-batch. Those of
+ * later micro-batches follow in memory on the device, but are not in the copy. */
 static void limit_step_args(const struct gt_kernel *k, void *const *memory)
 {
 	for (int t = 0; t < k->nin && k->code == GT_OP_CHECK; t++)
@@ -94,7 +95,8 @@ static void restore_step_args(const struct gt_kernel *k, const struct copies *c,
 			((struct gt_step_args *)memory[t])->left = ((const struct gt_step_args *)c->before[t])->left;
 }
 
-/* Runs the twin on copies of the tensors before the launch. disturb: 0, or which neighbours the elements of the inputs move to. */
+/* Runs the twin, the same call on the CPU, on copies of the tensors from before the launch. disturb: if not 0, the seed with which
+ * gt_judge_disturb changes each element of the inputs by one rounding. */
 static enum gt_code run_twin(const struct gt_kernel *k, const struct copies *c, void **memory, uint32_t disturb,
                              const struct gt_step_args *step_args, int stream, struct gt_err *err)
 {
@@ -116,7 +118,8 @@ static enum gt_code run_twin(const struct gt_kernel *k, const struct copies *c, 
 }
 
 /* ---- masks -------------------------------------------------------------------------------------------------------------------------- */
-/* Keeps the values of a tensor of which the device has written a mask. A later mask at the same address replaces it. */
+/* Stores a copy of the tensor from which the device has computed a mask, for the later call that reads the mask. A later mask at the same
+ * device address replaces it. */
 static enum gt_code keep_masked(struct gt_dev *w, const void *mask, const void *values, size_t bytes, struct gt_err *err)
 {
 	int i = 0;
@@ -138,7 +141,7 @@ static enum gt_code keep_masked(struct gt_dev *w, const void *mask, const void *
 	return GT_OK;
 }
 
-/* Sets *out to a copy of the tensor of which the device wrote the mask. */
+/* Sets *out to a copy of the tensor from which the device has computed the mask at device address `mask`. */
 static enum gt_code find_masked(const struct gt_dev *w, const void *mask, size_t bytes, void **out, struct gt_err *err)
 {
 	for (int i = 0; i < w->nmasks; i++)
@@ -148,10 +151,10 @@ static enum gt_code find_masked(const struct gt_dev *w, const void *mask, size_t
 			memcpy(*out, w->mask[i].values, bytes);
 			return GT_OK;
 		}
-	return gt_fail(err, GT_EINTERNAL, "no call has written the mask that a call reads");
+	return gt_fail(err, GT_EINTERNAL, "a call reads a mask at %p that no earlier call has written", mask);
 }
 
-/* Keeps the tensor of a mask that the launch wrote: the device's values, from which it made the mask. */
+/* If the launch has written a mask, stores the device's values of the tensor from which it has computed the mask. */
 static enum gt_code note_mask(struct gt_dev *w, const struct gt_kernel *k, const struct gt_launch *a, const struct copies *c,
                               struct gt_err *err)
 {
@@ -161,7 +164,7 @@ static enum gt_code note_mask(struct gt_dev *w, const struct gt_kernel *k, const
 	return keep_masked(w, address_of(a, mask), c->got[masked], k->twin.tensor[masked].bytes, err);
 }
 
-/* Returns the largest change of tensor t if each element of the inputs moves to a neighbour. */
+/* Sets *out to the largest change of tensor t on the CPU if each element of the inputs is replaced by an adjacent floating-point number. */
 static enum gt_code measure_sensitivity(const struct gt_kernel *k, const struct copies *c, int t, const struct gt_step_args *step_args,
                                         int stream, double *out, struct gt_err *err)
 {
@@ -178,8 +181,8 @@ static enum gt_code measure_sensitivity(const struct gt_kernel *k, const struct 
 	return code;
 }
 
-/* Where the tolerance does not explain a difference, the rounding of the inputs may: sums whose terms cancel, and comparisons of values
- * that are almost equal. */
+/* Raises the tolerance of tensor t if rounding of the inputs explains a difference above it: when the terms of a sum cancel, or when the
+ * call compares values that are almost equal. */
 static enum gt_code explain_difference(const struct gt_kernel *k, const struct copies *c, int t, const struct gt_step_args *step_args,
                                        int stream, struct gt_verdict *v, struct gt_err *err)
 {
@@ -193,7 +196,7 @@ static enum gt_code explain_difference(const struct gt_kernel *k, const struct c
 	return GT_OK;
 }
 
-/* Sets *result to the worst of the results. */
+/* Compares all results of the call, and sets *result to the one with the largest difference in units of its tolerance. */
 static enum gt_code judge_results(const struct gt_kernel *k, const struct copies *c, const struct gt_step_args *step_args, int stream,
                                   struct gt_finding *result, struct gt_err *err)
 {
@@ -235,7 +238,7 @@ static enum gt_code launch_and_fetch(struct gt_dev *w, const struct gt_kernel *k
 	return GT_OK;
 }
 
-/* Replaces the results of the device by those of the CPU. */
+/* Overwrites the device's results by the CPU's, so that later calls have the CPU's values as their inputs. */
 static enum gt_code replace_results(struct gt_dev *w, const struct gt_kernel *k, const struct gt_launch *a, const struct copies *c,
                                     struct gt_err *err)
 {
@@ -261,7 +264,7 @@ static enum gt_code compare_launch(struct gt_dev *w, struct gt_kernel *k, const 
 	return replace_results(w, k, a, c, err);
 }
 
-/* Launches on the device only, and moves each element of the results to a neighbour. */
+/* For gt_against_spec.disturb: launches on the device only, and then changes each element of the results by one rounding. */
 static enum gt_code launch_disturbed(struct gt_dev *w, const struct gt_kernel *k, const struct gt_launch *a, struct gt_err *err)
 {
 	GT_TRY(launch_on_device(w, k, a, err));

@@ -9,7 +9,7 @@
 
 struct row {
 	struct gt_finding_name name;
-	int64_t calls, differ, absent; /* compared calls, those that differ, calls that were not compared */
+	int64_t calls, differ, absent; /* numbers of compared calls, of compared calls whose results differ, and of calls not compared */
 	double share;
 	int64_t step, before;
 	char operand[16], why[400];
@@ -21,7 +21,7 @@ struct row {
 struct gt_findings {
 	struct row *row;
 	int n, cap;
-	int64_t step, agreed; /* step of the last call, and number of its calls that agree */
+	int64_t step, agreed; /* optimizer step of the last call, and number of calls of this step whose results agreed */
 };
 
 struct gt_findings *gt_findings_open(void)
@@ -56,7 +56,7 @@ static enum gt_code find_row(struct gt_findings *f, const struct gt_finding_name
 	return GT_OK;
 }
 
-/* Writes the logical index of the element whose index in memory is `at`; without rank, if it is an element of the padding. */
+/* Sets r->at and r->rank to the logical index of the element whose index in memory is `at`; rank 0: the element is padding. */
 static void find_index(struct row *r, const struct gt_tdesc *d, int64_t at)
 {
 	int64_t idx[GT_MAX_RANK] = {0};

@@ -18,22 +18,23 @@
 
 struct gt_findings; /* owned by the device */
 
-/* The names of a row. Equal names are one row. */
+/* The key of a row: calls with equal names are counted in the same row. */
 struct gt_finding_name {
 	char operation[48], layer[128], kernel[96];
 };
 
-struct gt_findings *gt_findings_open(void); /* NULL: no memory. free it with gt_findings_close */
+struct gt_findings *gt_findings_open(void); /* returns NULL if memory runs out; close the result with gt_findings_close */
 void gt_findings_close(struct gt_findings *f);
 
-/* The result of one call. */
+/* The result of the comparison of one call. */
 struct gt_finding {
-	const char *operand;             /* the tensor with the worst share */
+	const char *operand;             /* name of the result with the largest verdict.share */
 	const struct gt_tdesc *desc;     /* its description */
 	struct gt_verdict verdict;
 };
 
-/* Both functions return GT_EFAIL without memory. step: optimizer step of the call; 0: that of the call before it. */
+/* Count a call in its row: gt_findings_add a call that was compared, gt_findings_skip a call that was not, with the reason. GT_EFAIL: out
+ * of memory. step: optimizer step of the call; 0: the step of the preceding call. */
 enum gt_code gt_findings_add(struct gt_findings *f, const struct gt_finding_name *name, int64_t step, const struct gt_finding *result,
                              struct gt_err *err);
 enum gt_code gt_findings_skip(struct gt_findings *f, const struct gt_finding_name *name, const char *why, struct gt_err *err);

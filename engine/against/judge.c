@@ -23,8 +23,8 @@ static bool is_element_update(enum gt_opcode code)
 	}
 }
 
-/* Gradients of weights: sums of the operands, or of their products, without an intermediate result of 16 bits. Those of convolutions are
- * not among them, because cuDNN writes them in 16 bits. */
+/* Returns whether an operation computes a weight gradient as a sum of operands, or of products of operands, without an intermediate result
+ * of 16 bits. The weight gradient of a convolution is no such sum, because cuDNN writes it in 16 bits. */
 static bool is_exact_sum(enum gt_opcode code)
 {
 	switch (code) {
@@ -56,13 +56,13 @@ static void add_operand(struct gt_judge *j, const struct gt_tdesc *d)
 struct gt_judge gt_judge_of(const struct gt_opcall *call, enum gt_dtype type, bool tf32)
 {
 	struct gt_judge j = {.code = call->code, .id = tf32 ? GT_TOLERANCE_TF32 : GT_TOLERANCE_F32, .terms = 1};
-	if (is_element_update(call->code)) /* parameters and states are f32 in every precision */
+	if (is_element_update(call->code)) /* the optimizer updates f32 parameters and states, whatever the precision of the run */
 		return (struct gt_judge){.code = call->code, .id = GT_TOLERANCE_F32, .terms = 1};
 	for (int i = 0; i < call->nin; i++)
 		add_operand(&j, call->in[i]);
 	for (int i = 0; i < call->nout; i++)
 		add_operand(&j, call->out[i]);
-	if (call->code == GT_OP_MUON && j.id > GT_TOLERANCE_TF32) /* a device iterates in bf16 if the copies of the weights have 16 bits */
+	if (call->code == GT_OP_MUON && j.id > GT_TOLERANCE_TF32) /* with 16-bit work copies of the weights, a GPU iterates in bf16 */
 		j.id = GT_TOLERANCE_BF16;
 	j.sums = is_exact_sum(call->code) && (type == GT_DTYPE_COUNT || type == GT_F32 || type == call->in[0]->dtype);
 	if (type != GT_DTYPE_COUNT && tolerance_of_type(type) > j.id)
@@ -106,14 +106,15 @@ double gt_judge_roundings(const struct gt_judge *j, const struct gt_tdesc *d)
 	switch (tolerance_of_tensor(j, d)) {
 	case GT_TOLERANCE_F32:
 		return 2 * sqrt(j->terms);
-	case GT_TOLERANCE_F32_SUM: /* the inputs move by a rounding to 16 bits */
+	case GT_TOLERANCE_F32_SUM: /* gt_judge_disturb changes 16-bit inputs by a 16-bit rounding, but the sums round to f32 */
 		return 2 * sqrt(j->terms) * gt_tolerance_of(GT_TOLERANCE_F32_SUM)->unit / gt_tolerance_of(j->id)->unit;
 	default:
 		return 2;
 	}
 }
 
-/* A whole number of struct gt_scalars, seen as a double, is denormal. It must be equal. */
+/* Returns whether v is an integer member of struct gt_scalars that was read as a double: such bits are a denormal double. Integers must be
+ * equal on both devices. */
 static bool is_whole_number(double v)
 {
 	return v != 0 && fabs(v) < DBL_MIN;
@@ -139,7 +140,7 @@ static struct gt_verdict judge_metrics(const struct gt_judge *j, const struct gt
 	note_element(&v, got->loss, want->loss, base + rtol * fabs(want->loss), 0);
 	note_element(&v, got->weight, want->weight, 1e-12 * fabs(want->weight), 1);
 	note_element(&v, (double)got->count, (double)want->count, 0, 4);
-	if (j->id > GT_TOLERANCE_F32) /* logits that are equal in 16 bits have no order */
+	if (j->id > GT_TOLERANCE_F32) /* low-precision rounding can make logits equal, and then the predicted class is arbitrary */
 		return v;
 	note_element(&v, (double)got->correct, (double)want->correct, 0, 2);
 	note_element(&v, (double)got->top5, (double)want->top5, 0, 3);

@@ -58,8 +58,8 @@ static bool is_half(enum gt_dtype t)
 
 /* One way to describe the operands of a call to the CPU. */
 struct form {
-	enum gt_dtype type; /* type of activations and weights; GT_DTYPE_COUNT: as on the device */
-	bool open;          /* the CPU may choose the layout of weights */
+	enum gt_dtype type; /* type of activations and weights; GT_DTYPE_COUNT: the type on the device */
+	bool open;          /* true: the CPU chooses the layout of weights; false: they have the layout on the device */
 };
 
 static struct gt_tdesc describe_operand(const struct gt_tdesc *d, enum gt_opcode code, const struct gt_operand *o, const struct form *f)
@@ -96,7 +96,7 @@ static bool is_closed(const struct gt_twin_operand *operand, int n)
 	return true;
 }
 
-/* Lets the CPU prepare a call in one form. */
+/* Prepares the CPU's kernel for a call whose operands are described in the form f. */
 static enum gt_code prepare_form(const struct gt_twin *t, const struct gt_opcall *call, const struct gt_opsig *sig, const int *in,
                                  const int *out, const struct form *f, struct gt_twin_call *c, struct gt_err *err)
 {
@@ -113,18 +113,18 @@ static enum gt_code prepare_form(const struct gt_twin *t, const struct gt_opcall
 		return GT_OK;
 	t->be->release(t->dev, c->kernel);
 	c->kernel = NULL;
-	return gt_opcall_refuse(call, err, "the CPU chooses no layout");
+	return gt_opcall_refuse(call, err, "the CPU's kernel has not chosen a layout for the weights");
 }
 
 enum gt_code gt_twin_add(struct gt_twin *t, const struct gt_opcall *call, const int *in, const int *out, struct gt_err *err)
 {
-	/* first as on the device, then with layouts of the CPU, then in f32 for types that the CPU does not have */
+	/* Tried in this order: the device's types and layouts, the CPU's layouts of weights, f32 instead of types that the CPU lacks. */
 	const struct form forms[] = {{t->type, false}, {t->type, true}, {GT_F32, false}, {GT_F32, true}};
 	struct gt_opsig sig;
 	enum gt_code code = GT_EUNAVAILABLE;
 	gt_opsig_read(call->code, &sig);
 	if (t->ncalls == GT_TWIN_CALLS)
-		return gt_opcall_refuse(call, err, "it stands for too many calls");
+		return gt_opcall_refuse(call, err, "the CPU needs too many calls to compute it");
 	for (size_t i = 0; i < sizeof forms / sizeof *forms && code != GT_OK; i++) {
 		code = prepare_form(t, call, &sig, in, out, &forms[i], &t->call[t->ncalls], err);
 		if (code != GT_OK && code != GT_EUNAVAILABLE && code != GT_EINTERNAL)
@@ -207,7 +207,7 @@ static bool needs_copy(const struct gt_twin *t, const struct gt_twin_operand *o)
 	return o->tensor >= 0 && !o->offset && !gt_tdesc_equal(&o->desc, &t->tensor[o->tensor].desc);
 }
 
-/* Sets *p to the address of an operand: that of its tensor, or a converted copy. */
+/* Sets *p to the address of an operand: the address of its tensor in `memory`, or of a converted copy if the types or layouts differ. */
 static enum gt_code give_operand(const struct gt_twin *t, const struct gt_twin_operand *o, void *const *memory, void **p,
                                  struct gt_err *err)
 {
@@ -256,7 +256,8 @@ static enum gt_code run_call(const struct gt_twin *t, const struct gt_twin_call 
 	return code;
 }
 
-/* Converts between the two forms of the positions of maxima. Both are NHWC: out of 4 dimensions N, C, P, Q. */
+/* Converts the positions of a max pooling's maxima between offsets in the input plane (i32) and in the window (u8). Both tensors have the
+ * shape [N, C, P, Q] and are stored as NHWC. */
 static void convert_positions(const struct gt_twin_call *c, const void *from, void *to)
 {
 	const struct gt_attr_pool2d *a = &c->pool;
@@ -277,7 +278,7 @@ static void convert_positions(const struct gt_twin_call *c, const void *from, vo
 				}
 }
 
-/* Converts the elements of the segments; both tensors are flat. */
+/* Converts the elements of the segments c->seg; both tensors have one dimension. */
 static void convert_segments(const struct gt_twin_call *c, const char *from, char *to)
 {
 	enum gt_dtype a = c->in[0].desc.dtype, b = c->out[0].desc.dtype;

@@ -1,10 +1,11 @@
-/* The calls that a joined call of a GPU stands for (plan/backend_fusion.c), and calls whose operands the CPU has in another form. */
+/* Twins of calls that the CPU's backend lacks. A GPU's call that fuses several operations (plan/backend_fusion.c) becomes one CPU call for
+ * each operation. For a call whose operands have a format that only the GPU supports, the twin converts the format. */
 #include "against/twin.h"
 #include "base/arena.h"
 #include "opsig.h"
 #include <string.h>
 
-/* A call that is being added: its attributes, and the tensors of its operands. */
+/* A call for add_part: operation, attributes, and the tensor numbers of its operands. */
 struct part {
 	enum gt_opcode code;
 	const void *attr;
@@ -17,12 +18,12 @@ static enum gt_code add_part(struct gt_twin *t, const struct gt_opcall *call, co
 {
 	struct gt_opcall oc = {.code = p->code, .name = call->name, .attr = p->attr, .nin = p->nin, .nout = p->nout,
 	                       .accumulate = p->accumulate, .deterministic = call->deterministic};
-	while (oc.nin > 0 && p->in[oc.nin - 1] < 0) /* as in a graph: the number of operands of batchnorm.dx tells whether a relu follows */
+	while (oc.nin > 0 && p->in[oc.nin - 1] < 0) /* drop absent last inputs: batchnorm.dx has a relu if it has more inputs */
 		oc.nin--;
 	return gt_twin_add(t, &oc, p->in, p->out, err);
 }
 
-/* Returns the tensor of an operand; -1: absent. */
+/* Returns the tensor number of the operand that the signature of the call names `name`; -1: the operand is absent. */
 static int tensor_of(const struct gt_opcall *call, const char *name)
 {
 	struct gt_opsig sig;
@@ -38,12 +39,12 @@ static int tensor_of(const struct gt_opcall *call, const char *name)
 
 static enum gt_code refuse_rule(const struct gt_opcall *call, struct gt_err *err)
 {
-	return gt_opcall_refuse(call, err, "it is no joined call");
+	return gt_opcall_refuse(call, err, "no rule splits it into calls that the CPU supports");
 }
 
 static enum gt_code refuse_size(const struct gt_opcall *call, struct gt_err *err)
 {
-	return gt_opcall_refuse(call, err, "it stands for too many calls");
+	return gt_opcall_refuse(call, err, "the CPU needs too many calls to compute it");
 }
 
 #define IN(...) .in = {__VA_ARGS__}, .nin = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))
@@ -99,7 +100,7 @@ static bool is_gelu(const struct gt_attr_norm *a)
 	return a->act == GT_ACT_GELU || a->act == GT_ACT_GELU_TANH;
 }
 
-/* A normalisation that ends in a gelu. */
+/* Splits a batch normalisation with a fused gelu into the normalisation and the gelu. */
 static enum gt_code split_batchnorm(struct gt_twin *t, const struct gt_opcall *call, struct gt_err *err)
 {
 	struct gt_attr_norm norm = *(const struct gt_attr_norm *)call->attr;
@@ -118,7 +119,8 @@ static enum gt_code split_batchnorm(struct gt_twin *t, const struct gt_opcall *c
 	return add_part(t, call, &last, err);
 }
 
-/* Adds the product of the gradient and the derivative of the gelu at the normalised x; returns its tensor in *dy. */
+/* Adds the backward pass of the gelu: the product of the gradient *dy and the gelu's derivative at the normalised x. Sets *dy to the tensor
+ * of the product. */
 static enum gt_code add_gelu_dx(struct gt_twin *t, const struct gt_opcall *call, struct gt_attr_norm *norm, int *dy, struct gt_err *err)
 {
 	struct gt_attr_gelu gelu = {.approximate = norm->act == GT_ACT_GELU_TANH};
@@ -133,7 +135,7 @@ static enum gt_code add_gelu_dx(struct gt_twin *t, const struct gt_opcall *call,
 	return add_part(t, call, &product, err);
 }
 
-/* The gradient of a normalisation with a gelu, or of the sum of two gradients. */
+/* Splits the backward pass of a batch normalisation with a fused gelu, or with two gradients of its output (dy, more), which are added. */
 static enum gt_code split_batchnorm_dx(struct gt_twin *t, const struct gt_opcall *call, struct gt_err *err)
 {
 	struct gt_attr_norm norm = *(const struct gt_attr_norm *)call->attr;
@@ -148,7 +150,7 @@ static enum gt_code split_batchnorm_dx(struct gt_twin *t, const struct gt_opcall
 			return refuse_size(call, err);
 		GT_TRY(add_part(t, call, &add, err));
 		dy = sum;
-		if (norm.act == GT_ACT_NONE) /* with `more`, an activation follows only if act says so */
+		if (norm.act == GT_ACT_NONE) /* the split call must not get beta and y: in batchnorm.dx their presence means a relu */
 			beta = y = -1;
 	}
 	if (gelu) {
@@ -164,7 +166,8 @@ static enum gt_code split_batchnorm_dx(struct gt_twin *t, const struct gt_opcall
 }
 
 /* ---- pooling ------------------------------------------------------------------------------------------------------------------------ */
-/* Adds a temporary tensor for positions in the form of the CPU; -1: there are too many. */
+/* Adds a temporary tensor for the positions of maxima as the CPU writes them: i32 offsets in the input plane. Returns -1 if there are too
+ * many tensors. */
 static int add_positions(struct gt_twin *t, const struct gt_tdesc *like)
 {
 	struct gt_tdesc d = gt_tdesc_make(GT_I32, like->rank, like->dim, true);
@@ -182,7 +185,7 @@ static enum gt_code convert_idx(struct gt_twin *t, const struct gt_opcall *call,
 	return GT_OK;
 }
 
-/* A forward call without positions, or with positions in the window. */
+/* Handles a forward call that writes no positions of maxima, or writes them as u8 offsets in the window; the CPU writes i32 offsets. */
 static enum gt_code split_pool(struct gt_twin *t, const struct gt_opcall *call, struct gt_err *err)
 {
 	int idx = T("idx"), wide;
@@ -208,7 +211,7 @@ static enum gt_code split_pool_dx(struct gt_twin *t, const struct gt_opcall *cal
 }
 
 /* ---- updates ------------------------------------------------------------------------------------------------------------------------ */
-/* check with the gradients themselves: their sum of squares goes into the scalars, then check follows. */
+/* Splits a `check` call that reads the gradients: a call `sumsq` writes their sum of squares to gt_scalars.sumsq, which `check` reads. */
 static enum gt_code split_check(struct gt_twin *t, const struct gt_opcall *call, struct gt_err *err)
 {
 	int g = T("g"), scalars = T("scalars");
@@ -221,13 +224,14 @@ static enum gt_code split_check(struct gt_twin *t, const struct gt_opcall *call,
 	if (sum < 0)
 		return refuse_size(call, err);
 	GT_TRY(add_part(t, call, &sumsq, err));
-	t->call[t->ncalls - 1].out[0].tensor = scalars; /* the sum is a member of the scalars */
+	t->call[t->ncalls - 1].out[0].tensor = scalars; /* `sumsq` writes to the member gt_scalars.sumsq instead of a temporary tensor */
 	t->call[t->ncalls - 1].out[0].offset = offsetof(struct gt_scalars, sumsq);
 	return add_part(t, call, &check, err);
 }
 
-/* An update that also writes the parameters in 16 bits, in a type that the CPU does not have. Neither form of the parameters changes
- * outside the segments: for example, a table is updated by its rows in another call, which does not write its 16-bit copy. */
+/* Splits an optimizer update that also writes a copy of the parameters in f16, which the CPU's kernel does not support, into the update and
+ * a conversion of its segments. Neither the parameters nor the copy change outside the segments: for example, another call updates the rows
+ * of a table, and does not write the 16-bit copy. */
 static enum gt_code split_update(struct gt_twin *t, const struct gt_opcall *call, struct gt_err *err)
 {
 	struct gt_opsig sig;
@@ -239,7 +243,7 @@ static enum gt_code split_update(struct gt_twin *t, const struct gt_opcall *call
 	for (int i = 0; i < work; i++)
 		p.in[i] = call->in[i] ? i : -1;
 	GT_TRY(add_part(t, call, &p, err));
-	const struct gt_attr_update *update = call->attr; /* that of Muon begins with it */
+	const struct gt_attr_update *update = call->attr; /* Muon's attribute struct begins with a struct gt_attr_update */
 	struct gt_twin_call *c = gt_twin_add_step(t, GT_TWIN_CONVERT, T("p"), work);
 	if (!c)
 		return refuse_size(call, err);

@@ -111,7 +111,7 @@ enum gt_code gt_arena_grow(struct gt_arena *a, void *array, int n, int *cap, siz
 	return GT_OK;
 }
 
-enum { FIRST = 64 }; /* capacity, in elements, of the first allocation of gt_grown */
+enum { FIRST = 64 }; /* capacity in elements that gt_grown gives an array at its first allocation */
 
 void *gt_grown(void *p, int64_t *cap, int64_t need, size_t size)
 {

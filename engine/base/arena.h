@@ -19,7 +19,8 @@ char *gt_arena_strdup(struct gt_arena *a, const char *s);
 char *gt_arena_printf(struct gt_arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 size_t gt_arena_bytes(const struct gt_arena *a); /* number of bytes allocated so far */
 
-/* Makes room for element n of an array of the arena. array: address of its pointer. cap: its capacity in elements, which doubles. */
+/* Makes room for element n of an array in the arena. array: address of the pointer to the array. cap: the array's capacity in elements,
+ * which doubles. */
 enum gt_code gt_arena_grow(struct gt_arena *a, void *array, int n, int *cap, size_t size, struct gt_err *err);
 
 enum gt_code gt_fail_memory(struct gt_err *err, size_t bytes); /* fills err with "out of memory", returns GT_EFAIL */

@@ -13,7 +13,7 @@ static int count_open(void)
 		n++;
 	if (d)
 		closedir(d);
-	return n > 3 ? n - 3 : 3; /* without ".", ".." and the descriptor of the directory itself */
+	return n > 3 ? n - 3 : 3; /* n counts the entries of /proc/self/fd: also ".", ".." and the descriptor of this directory itself */
 }
 
 enum gt_code gt_descriptors_reserve(int need, int want, const char *who, struct gt_err *err)

@@ -1,4 +1,4 @@
-/* XXH3 is inlined, so that the backends, which link base/, do not need libxxhash. */
+/* XXH_INLINE_ALL inlines XXH3, so that the backends, which link engine/base, do not need libxxhash. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

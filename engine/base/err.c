@@ -27,7 +27,7 @@ enum gt_code gt_fail_prefix(struct gt_err *err, const char *fmt, ...)
 	vsnprintf(head, sizeof head, fmt, ap);
 	va_end(ap);
 	memcpy(tail, err->msg, sizeof tail);
-	return gt_fail(err, err->code, "%s: %s", head, tail); /* a message that is too long is truncated */
+	return gt_fail(err, err->code, "%s: %s", head, tail); /* gt_fail truncates a message that is too long */
 }
 
 enum gt_code gt_errno_code(int number, enum gt_code otherwise)

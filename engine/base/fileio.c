@@ -42,7 +42,7 @@ enum gt_code gt_path_parent(char *buf, const char *path, struct gt_err *err)
 void gt_nonce(char buf[GT_NONCE_SIZE])
 {
 	uint64_t v;
-	if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v) { /* may fail during boot; the number must be unique, not secret */
+	if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v) { /* may fail during boot; a unique number suffices */
 		struct timespec t;
 		clock_gettime(CLOCK_REALTIME, &t);
 		v = (uint64_t)t.tv_sec << 30 ^ (uint64_t)t.tv_nsec ^ (uint64_t)getpid() << 44;
@@ -59,7 +59,7 @@ static int open_retrying(const char *path, int flags, unsigned mode)
 	}
 }
 
-/* shown: the file's name in errors. */
+/* Creates a file for writing, which must not exist. shown: the file's name in errors. */
 static enum gt_code create_new_file(const char *path, const char *shown, unsigned mode, int *fd, struct gt_err *err)
 {
 	*fd = open_retrying(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
@@ -139,7 +139,7 @@ enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct
 	if (!S_ISREG(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file, got a %s; remove or rename it", path, kind_of_file(st.st_mode));
 	*fd = open_retrying(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0);
-	if (*fd < 0 || fstat(*fd, &st) || !S_ISREG(st.st_mode)) { /* the file has changed meanwhile, or cannot be read */
+	if (*fd < 0 || fstat(*fd, &st) || !S_ISREG(st.st_mode)) { /* the file cannot be read, or was replaced after the lstat above */
 		enum gt_code code =
 		    gt_fail(err, GT_EFAIL, "%s: cannot open: %s", path, *fd < 0 ? strerror(errno) : "it is no longer a regular file");
 		gt_fd_close(fd);
@@ -233,8 +233,8 @@ enum gt_code gt_file_rename(const char *from, const char *to, struct gt_err *err
 	return gt_dir_sync(parent, err);
 }
 
-/* Fails if a rename to path would replace a device such as /dev/null or a link such as /dev/stdout: root could do this, which would affect
- * all programs. */
+/* Fails if a rename to path would replace a device such as /dev/null or a link such as /dev/stdout: a run as root would replace it for all
+ * programs of the machine. */
 static enum gt_code check_replaceable(const char *path, struct gt_err *err)
 {
 	static const char descriptors[] = "/proc/";
@@ -300,7 +300,7 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 	struct stat st;
 	*held = false;
 	*holder = 0;
-	*fd = open_retrying(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0660); /* not O_RDONLY: readers must not lock it */
+	*fd = open_retrying(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0660); /* only users who may write the file can lock it */
 	if (*fd < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
 	if (flock(*fd, LOCK_EX | LOCK_NB)) {
@@ -318,13 +318,13 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 		close(*fd);
 		return gt_lock_take(path, fd, held, holder, err);
 	}
-	/* The process id is only for the error above. The kernel holds the lock, so a lock cannot become stale. */
+	/* The process id in the file is only for *holder. The kernel holds the lock, so a lock cannot become stale. */
 	int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
 	enum gt_code code = ftruncate(*fd, 0) ? gt_fail(err, GT_EIO, "%s: cannot write: %s", path, strerror(errno))
 	                                      : gt_file_write(*fd, path, text, (size_t)n, err);
 	if (code == GT_OK)
 		return GT_OK;
-	if (!fstat(*fd, &st) && !st.st_size) /* no other process has used it, because this process has the lock */
+	if (!fstat(*fd, &st) && !st.st_size) /* remove the empty file; no other process uses it, because this process has the lock */
 		unlink(path);
 	gt_fd_close(fd);
 	return gt_code_replace(code, GT_EIO, GT_ECANTCREAT, err);

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES 5      /* number of further attempts to create directories whose parents are removed meanwhile */
+#define TRIES 5      /* number of retries if another process removes a parent while a directory is created in it */
 #define DEPTH_MAX 64 /* maximum depth of a tree to remove; gtrain's trees have two levels */
 
-/* *made becomes true if the directory did not exist. *why becomes the errno of a failed mkdir, or ENOENT if the directory existed at that
- * time but was then removed. */
+/* Creates one directory, and syncs its parent. Sets *made to true if the directory did not exist. After a failure, *why is the errno of
+ * mkdir, or ENOENT if mkdir found an existing directory that was removed before this function could check it. */
 static enum gt_code make_directory(const char *path, bool *made, int *why, struct gt_err *err)
 {
 	char parent[GT_PATH_SIZE];
@@ -24,7 +24,7 @@ static enum gt_code make_directory(const char *path, bool *made, int *why, struc
 		return gt_dir_sync(parent, err);
 	}
 	int e = errno;
-	if (!stat(path, &st)) { /* mkdir fails with EEXIST, or with EROFS or EACCES, if the path exists */
+	if (!stat(path, &st)) { /* the path exists: mkdir has failed with EEXIST, EROFS or EACCES */
 		if (S_ISDIR(st.st_mode))
 			return GT_OK;
 		e = ENOTDIR;
@@ -81,7 +81,7 @@ void gt_dir_unmake(const char *path, size_t existed)
 		if (buf[n] && buf[n] != '/')
 			continue;
 		buf[n] = 0;
-		rmdir(buf); /* fails if the directory is not empty */
+		rmdir(buf); /* rmdir does not remove a directory that is not empty */
 	}
 }
 

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { MOST = 63, ERROR = 64 }; /* bytes of a word; the score of a typing error */
+enum { MOST = 63, ERROR = 64 }; /* maximum bytes of a word; the score of one typing error */
 
 /* Returns the optimal string alignment distance of two lower-case words. */
 static int count_errors(const char *a, int na, const char *b, int nb)
@@ -50,7 +50,7 @@ void gt_guess_try(struct gt_guess *g, const char *candidate)
 	if (errors <= few && errors <= 3)
 		score = errors * ERROR;
 	if (shorter >= 3 && !memcmp(a, b, (size_t)shorter)) {
-		int begins = ERROR + ERROR / 2 + (na + nb - 2 * shorter) / 2; /* less than two errors; the fewer bytes follow, the better */
+		int begins = ERROR + ERROR / 2 + (na + nb - 2 * shorter) / 2; /* 1.5 to 2 typing errors, by the number of bytes that follow */
 		score = begins < score ? begins : score;
 	}
 	if (score < g->score) {

@@ -1,13 +1,13 @@
-/* The word that a user probably meant: the rule of every "did you mean".
+/* Finds the known word that a user probably meant by an unknown word. Every "did you mean" of a message uses this rule.
  *
  *     struct gt_guess g = gt_guess_open("trian");
  *     for each candidate: gt_guess_try(&g, candidate);
  *     if (g.best) ... "did you mean \"%s\"?", g.best
  *
- * The rule, without regard to case: a candidate is similar if the word becomes it by few typing errors, each an insertion, a deletion, a
- * replacement or a swap of two neighbouring bytes. With n bytes in the shorter of both, (n + 1) / 3 errors are few, but at most 3. A
- * candidate is also similar if it begins with the word, or the word with it, and the beginning has at least 3 bytes ("bat" and
- * "batch_size" for "batch"); that is worse than one typing error and better than two. Of equally similar candidates, the first is best. */
+ * The rule ignores case. A typing error is an insertion, a deletion, a replacement or a swap of two adjacent bytes. A candidate is similar
+ * to the word if at most min(3, (n + 1) / 3) typing errors separate them, where n is the length of the shorter one. A candidate is also
+ * similar if one of the two, of at least 3 bytes, is a prefix of the other ("bat" and "batch_size" for "batch"); a prefix ranks between one
+ * and two typing errors. Of equally similar candidates, the first is best. */
 #ifndef GT_BASE_GUESS_H
 #define GT_BASE_GUESS_H
 

@@ -47,7 +47,7 @@ bool gt_utf8_valid(const char *s)
 	return true;
 }
 
-/* A terminal can take U+0080 to U+009F as control characters. */
+/* Returns whether s begins with a character from U+0080 to U+009F, which terminals can interpret as control characters. */
 static bool is_c1_control(const unsigned char *s)
 {
 	return s[0] == 0xC2 && s[1] >= 0x80 && s[1] <= 0x9F;
@@ -180,7 +180,7 @@ void gt_json_double(struct gt_json *j, const char *key, double value, int digits
 	}
 	int n = snprintf(buf, sizeof buf, "%.*g", j->exact || digits > 17 ? 17 : digits < 1 ? 1 : digits, value);
 	for (int i = 0; i < n; i++)
-		if (buf[i] == ',') /* replaces the decimal comma of some locales */
+		if (buf[i] == ',') /* snprintf writes a comma instead of the point in some locales */
 			buf[i] = '.';
 	begin_value(j, key);
 	put_bytes(j, buf, (size_t)n);

@@ -59,7 +59,7 @@ void gt_json_double(struct gt_json *j, const char *key, double value, int digits
 #define gt_json_row(j, key, ...) (gt_json_object((j), (key)), gt_json_add((j), __VA_ARGS__), gt_json_end(j))
 struct gt_json_item {
 	const char *key;
-	char kind; /* the macro that made the item */
+	char kind; /* type of the value: a letter that GT_STR, GT_INT, … set */
 	int digits;
 	union {
 		const char *text;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A pointer to a field of the struct, as the type of its values. */
+/* Pointer to the value of type `type` at byte `offset` of the struct `base`. */
 #define AT(type, base, offset) ((type *)(void *)((char *)(base) + (offset)))
 
 static bool has_object(const struct gt_json_field *f, void *from)
@@ -14,7 +14,7 @@ static bool has_object(const struct gt_json_field *f, void *from)
 	return f->flag ? *AT(bool, from, f->flag) : !f->count || *AT(int64_t, from, f->count);
 }
 
-/* Returns whether a field has the value of an absent member. */
+/* Returns whether a field of the struct has the value that means an absent member of the JSON object. */
 static bool is_none(const struct gt_json_field *f, void *from)
 {
 	return f->type == GT_FIELD_WHOLE    ? *AT(int64_t, from, f->offset) == f->none
@@ -80,7 +80,7 @@ static bool get_digits(const char *s, uint64_t *out)
 	errno = 0;
 	*out = strtoull(s, &end, 10);
 	snprintf(again, sizeof again, "%" PRIu64, *out);
-	return !errno && !strcmp(s, again); /* the text has no sign, no spaces and no leading zeros if printing the number gives it again */
+	return !errno && !strcmp(s, again); /* prints the number again: an equal text has no sign, no spaces and no leading zeros */
 }
 
 static bool get_real(const struct gt_json_value *v, bool finite, double *out)

@@ -34,15 +34,15 @@ enum gt_field_rule {
 struct gt_json_field {
 	const char *name;          /* NULL ends a table */
 	enum gt_field_type type;
-	size_t offset;             /* in the struct of the object */
+	size_t offset;             /* byte offset of the member's value in the struct */
 	enum gt_field_rule rule;
-	int64_t none;              /* WHOLE: value of an absent member; other kinds use false or NULL */
+	int64_t none;              /* WHOLE: value that means an absent member; for other types it is false or NULL */
 	const char *const *words;  /* WORD: [nwords] */
 	int nwords;
 	const struct gt_json_field *fields; /* OBJECT */
 	/* OBJECT: flag and count determine whether the object exists. If not, an optional member is absent, and a required member is null. */
-	size_t flag;               /* offset of a bool, which a reader sets; 0: none */
-	size_t count;              /* without a flag: offset of an int64_t that is 0 if the object does not exist; 0: it always exists */
+	size_t flag;               /* offset of a bool that is true if the object exists, which the reader sets; 0: there is none */
+	size_t count;              /* without flag: offset of an int64_t that is 0 if the object does not exist; 0: the object always exists */
 };
 
 /* Appends the members to an open object, in the order of the table. from: the struct. */

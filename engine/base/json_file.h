@@ -1,4 +1,4 @@
-/* A finished JSON text as a file. */
+/* Writes a finished JSON text to a file. */
 #ifndef GT_BASE_JSON_FILE_H
 #define GT_BASE_JSON_FILE_H
 

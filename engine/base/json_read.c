@@ -86,7 +86,7 @@ static char *put_utf8(char *to, int v)
 	return to;
 }
 
-/* Decodes an escape; s->p is after the backslash. It writes at most as many bytes as it reads. */
+/* Decodes an escape sequence to *to; s->p is after the backslash. The function writes at most as many bytes as it reads. */
 static bool parse_escape(struct scan *s, char **to)
 {
 	static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -101,7 +101,7 @@ static bool parse_escape(struct scan *s, char **to)
 		return true;
 	}
 	int v = parse_hex4(s, s->p + 1);
-	if (v <= 0) /* a NUL in a string would end it early */
+	if (v <= 0) /* rejects \u0000, because a NUL would end the C string early */
 		return set_error(s, "malformed escape sequence, or an escaped NUL, in a string");
 	s->p += 5;
 	if (v >= 0xD800 && v <= 0xDFFF) {

@@ -70,8 +70,8 @@ static double normal_of_pair(struct gt_mt19937 *m)
 	return radius * cos(angle);
 }
 
-/* PyTorch fills larger tensors with uniform values and then transforms them in blocks of 16. It draws the last block of 16 again, which may
- * overlap the previous block. */
+/* Defines gt_mt19937_normal for type T. For tensors of at least 16 elements, PyTorch draws uniform values and then transforms blocks of 16
+ * values by the Box-Muller method. If n is no multiple of 16, it draws the last 16 elements again, which overlap the preceding block. */
 #define GT_NORMAL(name, T, uniform)                                                                                                        \
 	static void name##_block(T std, T *x)                                                                                                  \
 	{                                                                                                                                      \

@@ -15,7 +15,7 @@
 
 #define NONCE GT_SHA256_SIZE
 #define BACKLOG 4096       /* maximum number of connections that wait for accept(2) */
-#define CLAIMS (8 + NONCE) /* bytes of the proof before its mac */
+#define CLAIMS (8 + NONCE) /* bytes of the connector's proof before its mac: two claims and the nonce */
 #define POLL_S 0.5         /* maximum seconds of one poll, so that pending connections on which nothing arrives are closed in time */
 
 /* ---- messages ----------------------------------------------------------------------------------------------------------------------- */
@@ -41,7 +41,7 @@ static bool read_message(struct gt_peer_auth *p, unsigned char *into, size_t siz
 	ssize_t n = recv(p->fd, into + p->got, size - p->got, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
-	if (n <= 0) /* an acceptor closes the connection after a wrong proof */
+	if (n <= 0) /* the connection ended; an acceptor ends it without an answer if the connector's proof is wrong */
 		p->state = p->state == GT_AUTH_NEEDS_ANSWER ? GT_AUTH_OTHER_SECRET : GT_AUTH_STRANGER;
 	else
 		p->got += (size_t)n;
@@ -152,7 +152,7 @@ static void accept_peer(struct gt_auth *a)
 	struct gt_peer_auth *p = choose_entry(a, fd < 0);
 	if (fd < 0 && !gt_descriptors_exhausted(error))
 		return;
-	if (p) /* if no descriptor is free, a waiting connection would keep the listener readable */
+	if (p) /* frees an entry, or a descriptor: without one, the listener stays readable, and a loop around poll(2) would spin */
 		gt_auth_close(p);
 	else
 		a->error = error;
@@ -181,7 +181,7 @@ struct gt_peer_auth *gt_auth_next(struct gt_auth *a)
 	while (a->next < a->events) {
 		struct gt_peer_auth *p = a->event[a->next++].data.ptr;
 		if (p)
-			advance_handshake(a, p); /* harmless for an entry that was closed or reused since the poll, because it has nothing to read */
+			advance_handshake(a, p); /* harmless if the entry was closed or reused after the poll: its socket then has no data to read */
 		else
 			accept_peer(a);
 		if (p && p->state >= GT_AUTH_PROVEN)

@@ -12,17 +12,18 @@
 #define GT_HD static inline
 #endif
 
-/* Purposes of random numbers. Their values are part of reproducible results: append new ones, and never renumber. */
+/* Purposes of random numbers, with the values that callers pass to gt_rng_key as the stream (0 if none is given) and to gt_rng_draw as the
+ * counters. All these values are part of reproducible results: append new purposes, and never renumber. */
 enum gt_rng_purpose {
-	GT_RNG_INIT = 1,    /* counters: parameter index, element / 4 */
-	GT_RNG_SHUFFLE = 2, /* stream: 0: samples, 1: batches; counters: epoch, position */
-	GT_RNG_AUGMENT = 3, /* counters: epoch, sample index in the dataset, draw / 4 */
-	GT_RNG_DROPOUT = 4, /* counters: layer, epoch, position in the epoch, element / 4 */
-	GT_RNG_SYNTH = 5,   /* counters: split, sample, element / 4 */
-	GT_RNG_SPLIT = 6,   /* counters: position */
-	GT_RNG_TRANSFORM = 7, /* stream: index in the list of transforms; counters: epoch, sample index in the dataset, draw / 4 */
-	GT_RNG_MIX = 8,       /* counters: epoch, number of the batch in the epoch, draw */
-	GT_RNG_SWEEP = 9      /* stream: index of the axis; counters: trial, attempt */
+	GT_RNG_INIT = 1,    /* initial values of parameters; stream: parameter index; counter: element / 4 */
+	GT_RNG_SHUFFLE = 2, /* order of an epoch; stream: 0 for samples, 1 for batches; counters: epoch, position */
+	GT_RNG_AUGMENT = 3, /* augmentation in the gather kernel; counters: epoch, sample index in the dataset */
+	GT_RNG_DROPOUT = 4, /* dropout; stream: layer; counters: epoch, position in the epoch, element / 4 */
+	GT_RNG_SYNTH = 5,   /* synthetic datasets (datasets/synthetic.c); counters: split, sample, element / 4 */
+	GT_RNG_SPLIT = 6,   /* split into training and validation samples; stream 0, counter: position; stream 1, counter: sample id */
+	GT_RNG_TRANSFORM = 7, /* transforms of images; stream: index of the transform; counters: epoch, sample index in the dataset, draw / 4 */
+	GT_RNG_MIX = 8,       /* mixup and cutmix; counters: epoch, number of the batch in the epoch, draw */
+	GT_RNG_SWEEP = 9      /* values of a sweep's trials; stream: index of the axis; counters: trial, attempt */
 };
 
 struct gt_philox {

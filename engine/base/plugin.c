@@ -14,7 +14,7 @@ static bool is_valid_name(const char *name)
 	return n > 0 && n < 64 && strspn(name, set) == n;
 }
 
-/* If the binary was replaced, the link reads "/dir/gtrain (deleted)"; its directory is still correct. */
+/* Reads the link /proc/self/exe. If the binary was replaced, the link reads "/dir/gtrain (deleted)", whose directory is still correct. */
 enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err)
 {
 	ssize_t n = readlink("/proc/self/exe", buf, size - 1);
@@ -28,7 +28,8 @@ enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Writes the path of a plugin, which need not exist: in the nearest lib/gtrain, because one further up belongs to another build. */
+/* Writes the path of a plugin, which need not exist: in ../lib/gtrain of the program's directory if that exists, else in ../../lib/gtrain.
+ * If both exist, the farther one belongs to another build. */
 static void find_plugin(const char *dir, const char *name, char *path, size_t size)
 {
 	snprintf(path, size, "%s/../lib/gtrain", dir);

@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Opens NAME.so ("cpu", "fetch": letters, digits, '-', '_') and sets *out to the address of its `symbol`. It remains open until the process
- * ends; a second call gives the same address. GT_EUNAVAILABLE: it does not exist or cannot be loaded (the message has the reason of the
- * loader, such as a missing library). GT_EINTERNAL: it has no such symbol. */
+/* Opens the plugin NAME.so and sets *out to the address of its `symbol`. name: letters, digits, '-' and '_', such as "cpu". The plugin
+ * remains open until the process ends; a second call gives the same address. GT_EUNAVAILABLE: the plugin does not exist or cannot be loaded
+ * (the message has the loader's reason, such as a missing library). GT_EINTERNAL: it has no such symbol. */
 enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, struct gt_err *err);
 /* Returns whether the plugin is installed with the program. Does not load it, because a vendor library may take seconds. */
 bool gt_plugin_installed(const char *name);

@@ -23,7 +23,7 @@ struct gt_problems {
 	struct gt_arena *arena; /* not owned */
 	struct gt_problem *v;
 	int n, cap;
-	int seen;               /* number of entries added, including dropped ones */
+	int seen;               /* number of calls of gt_problems_add, including those whose entry was dropped */
 };
 
 /* Appends a copy of err to the list. Returns GT_EFAIL if memory runs out. */

@@ -40,7 +40,7 @@ struct gt_device_row {
 	bool usable;        /* false: name is empty, and detail is the reason why the backend has no device */
 };
 
-/* What this build has, for `gtrain --version`. */
+/* The libraries, the processor and the plugins of this build, for `gtrain --version`. */
 struct gt_build_info {
 	char libraries[320];  /* libraries and their versions: "oneDNN 2.6.3, zlib 1.2.13, …" */
 	char processor[128];  /* the processor as gt_devices names it */

@@ -8,7 +8,7 @@
  *     label  the name in the output of commands
  *     falls  a lower value is better
  *     kinds  kinds of targets that have the score, as bits GT_KIND_...
- *     help   for the manual, ends with "; "; "": the word needs no explanation */
+ *     help   text for the manual, which begins with "; "; "": the word needs no explanation */
 #ifndef GT_BASE_SCORES_H
 #define GT_BASE_SCORES_H
 
@@ -62,7 +62,7 @@ struct gt_score_row {
 	bool falls;
 	bool of_steps; /* the score is in GT_SCORES_OF_STEPS */
 	unsigned kinds;
-	size_t offset; /* of the member of struct gt_scores */
+	size_t offset; /* byte offset of the score in struct gt_scores */
 };
 extern const struct gt_score_row gt_score_rows[GT_SCORE_COUNT];
 

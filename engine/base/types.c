@@ -153,7 +153,7 @@ int64_t gt_tdesc_offset(const struct gt_tdesc *d, const int64_t *idx)
 	int64_t outer[GT_MAX_RANK], rest[GT_MAX_RANK], inner = 0, size = 1, off = 0;
 	compute_outer_dims(d, outer);
 	memcpy(rest, idx, sizeof rest[0] * d->rank);
-	/* The last block varies fastest. The index within the blocks of a dimension is its remainder, the innermost block first. */
+	/* Begins with the innermost block, which varies fastest: the index in a block is the remainder of the logical index by its size. */
 	for (int b = d->layout.nblk - 1; b >= 0; b--) {
 		int k = d->layout.blk_dim[b], n = d->layout.blk[b];
 		inner += rest[k] % n * size;

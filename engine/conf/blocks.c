@@ -71,7 +71,7 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 	char path[320];
 	int64_t repeat = 0;
 	GT_TRY(find_template(x, s, inst, at, &tmpl, err));
-	if (tmpl->bad) { /* the error in the template was reported; the layers of its instances are unknown */
+	if (tmpl->bad) { /* the template's error was reported before, so its instances are not expanded */
 		x->rd->errors->seen++;
 		GT_TRY(gt_layer_fullname(x, s, inst, at, index, &name, err));
 		x->last = name;
@@ -111,11 +111,11 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 		snprintf(inner, sizeof inner, "model.blocks.%.64s.layers", tmpl->name);
 		int errors = x->rd->errors->seen;
 		GT_TRY(expand_list(x, &scope, gt_cnode_find(tmpl, "layers"), inner, &common, err));
-		if (x->rd->errors->seen > errors) { /* other instances would only repeat the template's errors */
+		if (x->rd->errors->seen > errors) { /* ignore this template from now on: its errors would be repeated */
 			gt_cnode_find(x->blocks, tmpl->name)->bad = true;
 			break;
 		}
-		x->spec[x->n - 1].recompute &= proto->recompute; /* stores the output of a block, unless an outer block is recomputed, too */
+		x->spec[x->n - 1].recompute &= proto->recompute; /* do not recompute the last layer: the output of a recomputed block is stored */
 		if (repeat)
 			GT_TRY(gt_layer_declare(x, one, x->last, inst->loc, path, err));
 	}

@@ -34,14 +34,14 @@ enum gt_pipe_schedule { GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_INTERLEAVED, GT_PIP
 
 struct gt_conf_data {
 	const char *name, *root, *format;
-	const char *path_column, *label_column, *pattern; /* of the formats "list" and "pattern"; "": none */
+	const char *path_column, *label_column, *pattern; /* keys of data with format = "list" or "pattern"; "": not set */
 	const char *label_separator;   /* of the format "list"; "": a sample has one label */
 	struct gt_strings target_columns; /* of the format "list"; empty: the targets are labels */
 	/* of the format "csv" */
 	struct gt_strings target, ignore, na;
 	const char *delimiter;         /* one character; "": detected */
 	int encoding;                  /* enum gt_encoding */
-	const char *decimal, *thousands; /* the notation of numbers; thousands "": none */
+	const char *decimal, *thousands; /* decimal point, and separator of thousands, of numbers in a table; thousands "": no separator */
 	int header;                    /* enum gt_table_header */
 	bool normalize_target;         /* the model learns (target - mean) / standard deviation */
 	const struct gt_column_spec *columns; /* [ncolumns] */
@@ -53,8 +53,8 @@ struct gt_conf_data {
 	bool shuffle, drop_last;
 	int sampler;                   /* enum gt_sampler */
 	double valid;                  /* share of the training split that becomes the split "valid" */
-	int64_t valid_seed;            /* seed of this division; -1: that of the run */
-	bool stratify;                 /* take this share of every class */
+	int64_t valid_seed;            /* seed of this division; -1: the seed of the run */
+	bool stratify;                 /* true: the share `valid` is taken from every class separately */
 	int on_error;                  /* enum gt_on_error */
 	int64_t workers;               /* number of threads that read and decode samples; 0: chosen automatically */
 	bool gpu_transforms;           /* the GPU does the transforms that it supports, after threads have decoded the images */
@@ -66,7 +66,7 @@ struct gt_conf_data {
 	struct gt_text_spec text;      /* of the formats "text" and "csv" */
 	const char *text_key;          /* the first key of texts whose value is not the default; NULL: none */
 	struct gt_floats lengths;      /* ascending integers: lengths to which batches are padded; empty: chosen automatically */
-	int64_t buckets;               /* sequences are sorted by length within so many batches; 0: not sorted; -1: automatic */
+	int64_t buckets;               /* number of batches whose sequences are sorted by length together; 0: not sorted; -1: automatic */
 	int64_t prefetch;              /* number of batches that a thread prepares in advance; 0: the step prepares its batch; -1: automatic */
 };
 
@@ -82,8 +82,8 @@ struct gt_conf_optimizer {
 #define GT_X(P, A, KIND, key, ...) GT_KEY_##KIND(key)
 	GT_OPTIMIZER_KEYS(GT_X, , )
 #undef GT_X
-	int64_t ns_steps;    /* muon: number of Newton-Schulz iterations */
-	struct gt_floats ns; /* muon: the three coefficients of the Newton-Schulz iteration */
+	int64_t ns_steps;    /* of the optimizer muon: number of Newton-Schulz iterations */
+	struct gt_floats ns; /* of the optimizer muon: the three coefficients of the Newton-Schulz iteration */
 	int adjust;          /* enum gt_muon_adjust */
 	bool normalize;
 	bool decay_bias, decay_norm; /* whether biases, and parameters of normalisations, have weight decay */
@@ -108,7 +108,7 @@ struct gt_conf_group {
 	struct gt_conf_schedule schedule;
 	const char *file; /* file and line of the entry in the config */
 	int line;
-	bool own_optimizer, own_schedule; /* whether the entry has an optimizer and a schedule of its own; false: it has a copy of train's */
+	bool own_optimizer, own_schedule; /* whether the entry sets these keys; false: copies of train.optimizer and train.schedule */
 };
 
 /* An entry of model.pretrained.map: the name of a tensor in the file, and of the model's tensor that gets its values. */
@@ -140,8 +140,9 @@ struct gt_conf_train {
 	int64_t eval_every_epochs, eval_every_steps;
 	struct gt_conf_optimizer optimizer;
 	struct gt_conf_schedule schedule;
-	struct { const char *metric; int64_t patience; double min_delta; } early_stop; /* metric "": off; patience in evaluations */
-	struct { double decay; bool warmup; } ema; /* moving average of the parameters; decay 0: none */
+	/* Early stopping. metric "": off. patience: number of evaluations without an improvement of more than min_delta that end the run. */
+	struct { const char *metric; int64_t patience; double min_delta; } early_stop;
+	struct { double decay; bool warmup; } ema; /* exponential moving average of the parameters; decay 0: none is kept */
 	struct gt_conf_loss_scale loss_scale; /* loss scaling, used with precision = "fp16" only */
 	const struct gt_conf_group *group; /* entries of train.groups; entry i has the same patterns as gt_conf.model.groups[i] */
 	int ngroups;
@@ -254,7 +255,7 @@ enum gt_code gt_conf_at_key(const struct gt_conf *c, struct gt_err *err);
 /* Returns whether an optimizer has a momentum > 0, or betas. */
 bool gt_conf_has_momentum(const struct gt_conf_optimizer *o);
 
-/* Sets *out to the loss of the config, for gt_graph_loss. */
+/* Sets *out to the description of the config's loss that gt_graph_loss takes. */
 enum gt_code gt_conf_loss(const struct gt_conf *c, struct gt_loss_spec *out, struct gt_err *err);
 
 /* gt_conf_each_scalar calls fn with every key that has a single value and applies to this config, in the order of the manual. These keys

@@ -12,18 +12,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Where a config comes from. */
+/* The source of a config: a text, a descriptor, or a path. */
 struct source {
-	const char *path; /* the file; with text, its name in messages */
+	const char *path; /* path of the file; if text is set: the name of the text in messages */
 	const char *text; /* n bytes of text; NULL: read the file */
 	size_t n;
-	int fd;           /* descriptor of the file, if text is NULL; -1: the file is opened by its path */
+	int fd;           /* if text is NULL: descriptor of the file; -1: `path` is opened */
 	bool resolved;    /* gt_conf_load_resolved */
 	const char *const *sets;
 	int nsets;
 };
 
-/* Loads a config and collects errors. */
+/* Loads a config from s into c in all stages, and adds its errors to the list. */
 static enum gt_code load_conf(struct gt_conf *c, const struct source *s, struct gt_problems *errors, struct gt_err *err)
 {
 	struct gt_reading rd = {.arena = c->arena, .conf = c, .errors = errors, .resolved = s->resolved};
@@ -36,7 +36,7 @@ static enum gt_code load_conf(struct gt_conf *c, const struct source *s, struct 
 	gt_clean_free(&clean);
 	if (code != GT_OK) /* a syntax error is always the only error in the list */
 		return gt_conf_collect(&rd, code, err) == GT_OK ? GT_ECONFIG : code;
-	rd.root->loc = (struct gt_source_loc){c->path, 1}; /* errors about missing keys name line 1 */
+	rd.root->loc = (struct gt_source_loc){c->path, 1}; /* an error about a missing key of the top level names line 1 */
 	rd.from_file = !s->text;
 	c->tree = rd.root;
 	for (int i = 0; i < s->nsets && code == GT_OK; i++)
@@ -107,7 +107,7 @@ enum gt_code gt_conf_keep_stream(const char *path, int *fd, struct gt_err *err)
 	*fd = from < 0 ? -1 : memfd_create("gtrain-config", 0); /* ranks inherit it */
 	if (*fd < 0)
 		code = gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, strerror(errno));
-	while (code == GT_OK && n && total <= GT_CONF_MAX_BYTES) { /* the reader refuses longer text */
+	while (code == GT_OK && n && total <= GT_CONF_MAX_BYTES) { /* stop: source_reader.c rejects a longer text */
 		n = read(from, buf, sizeof buf);
 		if (n < 0 && errno != EINTR)
 			code = gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, strerror(errno));

@@ -134,7 +134,7 @@ static enum gt_code convert_setting(struct gt_arena *a, const struct gt_clean *c
 	    [CONFIG_TYPE_ARRAY] = GT_C_ARRAY, [CONFIG_TYPE_LIST] = GT_C_LIST};
 	int type = config_setting_type(s);
 	struct gt_cnode *n = NULL;
-	/* NULL, although a setting of a group has a name and a string has a text, means that strdup in libconfig failed. */
+	/* A member of a group always has a name, and a string a text. NULL means that strdup has failed in libconfig. */
 	const char *name = config_setting_name(s), *text = type == CONFIG_TYPE_STRING ? config_setting_get_string(s) : NULL;
 	const config_setting_t *parent = config_setting_parent(s);
 	if ((!name && parent && config_setting_is_group(parent)) || (!text && type == CONFIG_TYPE_STRING))

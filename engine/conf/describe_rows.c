@@ -1,4 +1,4 @@
-/* Finds rows and describes them in words. */
+/* Finds rows of the schema, and describes in words the values that they accept. */
 #include "conf/schema.h"
 #include <math.h>
 #include <stdio.h>
@@ -147,13 +147,14 @@ const struct gt_row *gt_row_find(const struct gt_row *rows, const char *path)
 
 const struct gt_row *gt_row_when(const struct gt_row *rows, const struct gt_row *r)
 {
-	for (const struct gt_row *w = r; w > rows;) /* backwards: it is nearly always a few rows before r */
+	for (const struct gt_row *w = r; w > rows;) /* backwards, because the row of r->when is nearly always a few rows before r */
 		if (!strcmp((--w)->path, r->when))
 			return w;
 	return gt_row_find(rows, r->when);
 }
 
-/* Returns the word of type i, or of loss i, if it has key r, else ""; NULL: i is too large. Sets *key to the type's entry for r. */
+/* Returns the name of optimizer, schedule or loss number i if it has the key r, "" if it lacks the key, or NULL if i is too large. *key
+ * becomes the entry for r in the keys of the optimizer or schedule, or NULL. */
 static const char *find_user(const struct gt_row *r, int i, const struct gt_type_key **key)
 {
 	const char *name = gt_row_name(r->path);

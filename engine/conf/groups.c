@@ -18,7 +18,7 @@ enum gt_code gt_conf_type_defaults(struct gt_reading *rd, const struct gt_row *r
 
 bool gt_conf_has_momentum(const struct gt_conf_optimizer *o)
 {
-	if (o->type < 0) /* an unknown word is already an error: no second error about the momentum */
+	if (o->type < 0) /* an unknown type of optimizer is already an error, and whether it has a momentum is not known */
 		return true;
 	const struct gt_type_key *keys = gt_optimizer_rows[o->type].key;
 	return gt_type_key_find(keys, "betas") || (gt_type_key_find(keys, "momentum") && o->momentum > 0);
@@ -27,7 +27,7 @@ bool gt_conf_has_momentum(const struct gt_conf_optimizer *o)
 enum gt_code gt_conf_schedule_defaults(struct gt_reading *rd, const struct gt_cnode *given, const struct gt_conf_optimizer *o,
                                        struct gt_conf_schedule *s, struct gt_err *err)
 {
-	/* every resolved config of a onecycle schedule has pct_start */
+	/* A checkpoint's config with pct_start (a onecycle schedule) but no cycle_momentum is from a version that did not cycle momentum. */
 	bool before = rd->resolved && given && gt_cnode_find(given, "pct_start");
 	if (!given || !gt_cnode_find(given, "cycle_momentum"))
 		s->cycle_momentum = gt_schedule_has(s->type, "cycle_momentum") && !before && gt_conf_has_momentum(o);

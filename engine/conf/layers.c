@@ -175,7 +175,7 @@ enum gt_code gt_layer_add(struct gt_expand *x, const struct gt_scope *s, const s
 enum gt_code gt_layer_hold_name(struct gt_expand *x, const struct gt_scope *s, const struct gt_cnode *entry, const char *at, int index,
                                 struct gt_err *err)
 {
-	struct gt_err ignored; /* errors about the name are not reported here */
+	struct gt_err ignored; /* an error about the name of this entry is dropped, because the entry's first error was reported */
 	const char *name;
 	enum gt_code code = gt_layer_fullname(x, s, entry, at, index, &name, &ignored);
 	if (code == GT_OK && !gt_layer_declared(x, name))

@@ -29,7 +29,7 @@ static enum gt_code put_text(struct gt_lexer *lx, const char *s, size_t n, struc
 	return GT_OK;
 }
 
-/* Begins a line of the output. */
+/* Begins a line of the output, and stores the file and line of the source from which it comes. */
 static enum gt_code begin_line(struct gt_lexer *lx, struct gt_err *err)
 {
 	struct gt_clean *o = lx->out;
@@ -88,7 +88,7 @@ static enum gt_code begin_value(struct gt_lexer *lx, enum gt_ctype kind, const c
 	struct gt_frame *f = top_frame(lx);
 	if (f->state != VALUE && f->state != FIRST && f->state != ELEMENT)
 		return refuse_token(lx, p, err);
-	if (f->state == VALUE) { /* the value of a key is written on the line of its name */
+	if (f->state == VALUE) { /* no new line: the value of a key is written on the line of its name */
 		f->state = SEP;
 		return GT_OK;
 	}
@@ -155,7 +155,7 @@ static enum gt_code read_word(struct gt_lexer *lx, struct gt_err *err)
 		return refuse_token(lx, p, err);
 	if (f->count++ >= GT_CONF_MAX_MEMBERS)
 		return gt_conf_fail(err, lx->at, NULL, "expected at most %d keys in one group, got more", GT_CONF_MAX_MEMBERS);
-	if (f->state == SEP) /* libconfig accepts `a = 1 b = 2` */
+	if (f->state == SEP) /* a name after a value without a separator is an error here, although libconfig accepts `a = 1 b = 2` */
 		GT_TRY(put_text(lx, ";", 1, err));
 	f->state = EQUALS;
 	lx->key = p;

@@ -16,7 +16,7 @@
 #define GT_METRIC_TEST(score, ...) "|test/" #score
 #define GT_METRICS_TRAINED GT_SCORES_OF_STEPS(GT_METRIC_TRAIN)
 #define GT_METRICS_EVALUATED GT_SCORES(GT_METRIC_VALID) GT_SCORES(GT_METRIC_TEST)
-#define GT_METRICS_DIRECTION "losses and errors must fall, the others must rise" /* explains what counts as an improvement */
+#define GT_METRICS_DIRECTION "losses and errors must fall, the others must rise" /* for help texts: which change is an improvement */
 
 struct gt_metric {
 	enum gt_split split;

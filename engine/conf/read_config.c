@@ -104,7 +104,7 @@ static enum gt_code command_path(struct gt_reading *rd, struct gt_err *err)
 		return GT_OK;
 	GT_NEW_STR(path, gt_arena_printf(rd->arena, "%.*s", (int)n, begin), err);
 	GT_TRY(make_path_absolute(rd, "log.command", &path, err));
-	if (*path != '/') /* the text of a checkpoint */
+	if (*path != '/') /* the config is from a checkpoint, so the path is not changed */
 		return GT_OK;
 	GT_NEW_STR(*command, gt_arena_printf(rd->arena, "%s%s", gt_shell_word(path, word, sizeof word), begin + n), err);
 	return GT_OK;

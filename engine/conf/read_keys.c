@@ -210,7 +210,7 @@ enum gt_code gt_row_read(const struct gt_row *r, const struct gt_cnode *n, const
 	bool floats = r->type == GT_T_FLOATS || r->type == GT_T_WEIGHTS;
 	if (count_elements(n) > GT_MAX_LIST && (floats || r->type == GT_T_STRINGS))
 		return gt_conf_fail(err, n->loc, path, "expected at most %d values, got %d", GT_MAX_LIST, count_elements(n));
-	if (n->type == GT_C_ARRAY || n->type == GT_C_LIST) { /* finds the wrong element for the error */
+	if (n->type == GT_C_ARRAY || n->type == GT_C_LIST) { /* find the element that has the wrong type or value, for the error */
 		for (int i = 0; i < n->nkids; i++) {
 			const struct gt_cnode *e = n->kid[i];
 			double v;
@@ -252,8 +252,8 @@ static bool has_key(const struct gt_row *rows, const char *const *words, const c
 	return gt_row_find(rows, key) != NULL;
 }
 
-/* Finds the group named like n inside a section, such as train.optimizer for "optimizer", and writes its path. If n is a group with one
- * key, which the other group also has, writes the path of this key. */
+/* Finds a group of a section that has the name of the unknown key n, such as train.optimizer for "optimizer", and writes its path to out.
+ * If n is a group with a single key, which the found group has, too, writes the path of this key. Returns false if no group is found. */
 static bool suggest_section(const struct gt_cnode *n, const struct gt_row *rows, char *out, size_t size)
 {
 	size_t len = strlen(n->name);
@@ -287,9 +287,9 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 		return gt_conf_fail(err, n->loc, at, "unknown key; %s", syn->reason);
 	if (syn && layer ? has_key(rows, words, syn->meant) : syn && rows == gt_rows)
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", layer ? shown : "", syn->meant);
-	if (rows == gt_rows && !prefix && suggest_section(n, rows, lower, sizeof lower)) /* the group of another section, "optimizer" */
+	if (rows == gt_rows && !prefix && suggest_section(n, rows, lower, sizeof lower)) /* e.g. train.optimizer for "optimizer" */
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s?", lower);
-	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key of this name in a group below */
+	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key with this name in a subgroup of the group */
 		if (!strncmp(r->path, path, prefix) && strchr(r->path + prefix, '.') && !strcmp(gt_row_name(r->path), name) &&
 		    !is_generic_key(name))
 			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
@@ -306,7 +306,7 @@ enum gt_code gt_conf_unknown(const struct gt_cnode *n, const char *shown, const 
 		gt_guess_try(&g, level[i]);
 	if (g.best)
 		return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%.*s%s?", shown, (int)prefix, path, g.best);
-	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key of this name in another section */
+	for (const struct gt_row *r = rows; r && r->path; r++) /* suggests a key with this name in any section */
 		if (!strcmp(gt_row_name(r->path), name) && !is_generic_key(name))
 			return gt_conf_fail(err, n->loc, at, "unknown key; did you mean %s%s?", shown, r->path);
 	all[0] = 0;
@@ -352,7 +352,7 @@ static enum gt_code read_keys(struct gt_reading *rd, const struct gt_row *rows, 
 		char path[PATH], at[2 * PATH];
 		bool section = false;
 		size_t len = (size_t)snprintf(path, sizeof path, "%s%s", prefix, n->name);
-		if (len + 2 > sizeof path) { /* keeps room for a dot and the NUL */
+		if (len + 2 > sizeof path) { /* too long, because a dot and the NUL must fit, too */
 			GT_TRY(unknown_key(rd, n, shown, prefix, rows, err));
 			continue;
 		}
@@ -432,10 +432,10 @@ static enum gt_code check_row(const struct gt_reading *rd, const struct gt_row *
 	bool applies = gt_row_applies(rows, r, base);
 	snprintf(at, sizeof at, "%s%s", shown, r->path);
 	if (n && !applies) {
-		const struct gt_row *top = r; /* the key on which r depends may not apply either */
+		const struct gt_row *top = r; /* becomes the outermost key that does not apply: r may depend on a key that does not apply either */
 		while (!gt_row_applies(rows, gt_row_when(rows, top), base))
 			top = gt_row_when(rows, top);
-		/* A version in which the key applied may have written the key with its default to the config of a checkpoint. */
+		/* In a checkpoint's config (rd->resolved), such a key is ignored: an earlier version, in which it applied, wrote its default. */
 		if (n->set || (!rd->resolved && !ruled_out_by_set(rows, r, group, base)))
 			return gt_conf_fail(err, n->loc, at, "%s = \"%s\" does not use this key; %s%s%s",
 			                    top->when, gt_row_deciding(rows, top, base, value),

@@ -10,7 +10,7 @@
 #define AT_OPTIMIZER(member) AT(train.optimizer.member)
 #define AT_SCHEDULE(member) AT(train.schedule.member)
 #define OPT(P) .when = P "type", .types = GT_TYPES_OPTIMIZER
-#define LOSSES(users) .when = "train.loss", .loss_uses = users /* the key exists for the losses for which users() returns true */
+#define LOSSES(users) .when = "train.loss", .loss_uses = users /* of a row: the key applies to the losses for which users() returns true */
 #define TEXT .when = "data.format", .is = "text|csv"
 #define WORDS .when = "data.tokenizer", .is = "words"
 #define CSV .when = "data.format", .is = "csv"
@@ -26,7 +26,8 @@
 #define OPTIMIZER_WORDS &(GT_OPTIMIZERS(WORD))[1]
 #define OPTIMIZER_HELP GT_OPTIMIZERS(HELP)
 
-/* The same for schedule_rows.h. SCHEDULE_ROW: the row of a key of GT_SCHEDULE_KEYS. */
+/* SCHEDULE_WORDS and SCHEDULE_HELP: the same two strings for the schedules of schedule_rows.h. SCHEDULE_ROW: makes the row of a key of
+ * GT_SCHEDULE_KEYS. */
 #define SCHEDULE_WORD(NAME, word, ...) "|" #word
 #define SCHEDULE_TEXT(NAME, word, counted, also, help, ...) "; " #word ": " help
 #define SCHEDULE_WORDS &(GT_SCHEDULES(SCHEDULE_WORD))[1]
@@ -34,7 +35,7 @@
 #define SCHEDULE_ROW(P, A, TYPE, key, words, def, min, max, row_flags, text) \
     {P #key, GT_T_##TYPE, A(key), def, min, max, row_flags, words, P "type", .types = GT_TYPES_SCHEDULE, .help = text},
 
-/* The same for loss_rows.h. LOSS_ROW: the row of a key that is a parameter of one loss. */
+/* The strings of the losses of loss_rows.h. LOSS_ROW: makes the row of a key that is a parameter of one loss. */
 #define LOSS_WORD(arg, CODE, name, ...) "|" #name
 #define LOSS_TEXT(arg, CODE, name, kind, output, target, weight, numbers, also, help) "; " #name ": " help
 #define LOSS_WORDS &(GT_LOSSES(LOSS_WORD))[1]
@@ -52,7 +53,7 @@ static bool weights_outputs(const struct gt_loss_row *row)
 {
 	return row->weight == GT_WEIGHT_BY_OUTPUT;
 }
-/* The row of a key of GT_OPTIMIZER_KEYS. */
+/* Makes the row of a key of GT_OPTIMIZER_KEYS; KEY_<kind> is the type of the row. */
 #define KEY_NUMBER GT_T_FLOAT
 #define KEY_FLAG GT_T_BOOL
 #define KEY_BETAS GT_T_PAIR

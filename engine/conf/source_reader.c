@@ -14,7 +14,7 @@ struct reader {
 		ino_t ino;
 	} open[GT_CONF_MAX_INCLUDES + 1];
 	int depth, files;
-	int stream; /* descriptor of the config itself; -1: its path is opened */
+	int stream; /* descriptor of the main config file, not of an included file; -1: its path is opened */
 	size_t bytes;
 };
 
@@ -40,7 +40,7 @@ static const char *read_whole_file(const char *path, int given, size_t max, char
 	else if (!(*text = malloc(max + 1)))
 		why = no_memory;
 	while (!why && *n <= max) {
-		ssize_t r = pread(fd, *text + *n, max + 1 - *n, (off_t)*n); /* inherited descriptors share one position */
+		ssize_t r = pread(fd, *text + *n, max + 1 - *n, (off_t)*n); /* processes that inherited it share its position */
 		if (!r)
 			break;
 		if (r > 0)
@@ -94,7 +94,7 @@ static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struc
 		lx->at = top;
 		lx->p = lx->bol = text;
 		lx->end = text + n;
-		if (n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) /* a byte order mark, which some editors write */
+		if (n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) /* skips a byte order mark, which some editors write */
 			lx->p = lx->bol = text + 3;
 		code = gt_lex(lx, err);
 		rd->depth--;

@@ -9,7 +9,7 @@
 #define RMSE "write \"mse\", which has the same minimum over all data; a root is not a mean over samples, so batches cannot be averaged"
 #define A_LOSS(word) "a loss is not a layer; write train.loss = \"" word "\""
 
-/* Other names of existing layer types are in the rows of the operations (gt_op.also). */
+/* Names that other programs use for keys and values of gtrain. Names of layer types are in gt_op.also instead. */
 static const struct gt_synonym synonyms[] = {
 	{GT_SYN_LAYER_KEY, "in_features|in_channels|num_features|normalized_shape", NULL,
 	 "gtrain infers the size of a layer's input; leave the key out"},
@@ -131,7 +131,8 @@ static bool is_among(const char *words, const char *word)
 	return false;
 }
 
-/* Returns `of`, or the key with the same values: for entries of train.groups and eval.transforms, the key of train or data.augment. */
+/* Returns the path under which the table lists the values of key `of`: for keys in train.groups, the key of train; for keys in
+ * eval.transforms, the key of data.augment; else `of`. */
 static const char *same_values(const char *of, char *buf, size_t size)
 {
 	static const struct {

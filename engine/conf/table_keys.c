@@ -28,7 +28,7 @@ enum gt_code gt_conf_table(struct gt_reading *rd, struct gt_err *err)
 	struct gt_conf_data *d = &rd->conf->data;
 	const struct gt_cnode *loss = gt_conf_given(rd->root, "train.loss");
 	void *columns = NULL;
-	bool known = !loss || !loss->bad; /* otherwise the error about the loss was reported, and other errors would be its consequences */
+	bool known = !loss || !loss->bad; /* false: train.loss has an error, which would cause further errors about the targets */
 	d->targets = targets_of(rd->conf);
 	if (gt_format_content(d->format) != GT_CONTENT_TABLE)
 		return GT_OK;

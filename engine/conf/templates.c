@@ -141,7 +141,7 @@ static enum gt_code array_value(struct gt_expand *x, const struct gt_scope *s, c
 		const struct gt_cnode *v = n->kid[i];
 		if (gt_cnode_string(v))
 			GT_TRY(gt_scope_value(x, s, v, path, &v, err));
-		copy->kid[i] = (struct gt_cnode *)v; /* the elements of the copy are not changed */
+		copy->kid[i] = (struct gt_cnode *)v; /* the cast is safe, because no code changes the elements of this copy */
 	}
 	*out = copy;
 	return GT_OK;
@@ -164,7 +164,7 @@ enum gt_code gt_scope_value(struct gt_expand *x, const struct gt_scope *s, const
 			v = gt_cnode_find(s->inst, word + 1);
 		if (!v && defaults) {
 			v = gt_cnode_find(defaults, word + 1);
-			own = true; /* "$word" in a default is a parameter of the template; in a key of the instance, of the outer scope */
+			own = true; /* v is a default of the template, so "$word" in v would name a parameter of the template, not of the outer scope */
 		}
 		if (!v)
 			return gt_conf_fail(err, s->inst->loc, path, "expected a value for \"%s\", which the block \"%.64s\" needs, got nothing",

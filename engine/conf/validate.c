@@ -14,7 +14,7 @@ static enum gt_code check_batch(struct gt_reading *rd, struct gt_err *err)
 {
 	struct gt_conf_data *d = &rd->conf->data;
 	const struct gt_cnode *batch = gt_conf_given(rd->root, "data.batch"), *per_rank = gt_conf_given(rd->root, "data.batch_per_rank");
-	if (batch && per_rank && batch->set != per_rank->set) { /* the key in --set overrides the other key, in the file */
+	if (batch && per_rank && batch->set != per_rank->set) { /* only one of them is from --set: it overrides the key in the file */
 		if (batch->set)
 			d->batch_per_rank = 0;
 		else
@@ -212,7 +212,7 @@ static enum gt_code check_data(struct gt_reading *rd, struct gt_err *err)
 		     in[1], in[2]);
 	if (known && d->naugment && !image)
 		FAIL(rd, "data.augment", "expected images, but model.input is [%" PRId64 "]", in[0]);
-	else if (known && d->naugment && !may_be_files(d)) /* for files, gt_session_data_open checks the lists when it knows the images */
+	else if (known && d->naugment && !may_be_files(d)) /* gt_session_data_open checks image files, when sizes are known */
 		GT_TRY(check_augment(rd, err));
 	return GT_OK;
 }
@@ -365,7 +365,8 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "device", "expected \"auto\", \"cpu\", \"cuda\" or \"cuda:0\", got \"%.60s\"%s%s%s", c->device,
 		     syn ? "; did you mean \"" : "", syn ? syn->meant : "", syn ? "\"?" : "");
 	}
-	/* A folder of images or texts may contain a split "valid"; gt_session_check_metrics checks this when it has read the folder. */
+	/* Checks that the split of each metric exists. A folder of images or texts may contain the split "valid", which only
+	 * gt_session_check_metrics can check, after it has read the folder. */
 	const struct { const char *key, *metric; } watched[] = {
 	    {"checkpoint.best.metric", metric},
 	    {"train.early_stop.metric", c->train.early_stop.metric},

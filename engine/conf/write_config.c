@@ -188,7 +188,7 @@ static void put_groups(FILE *f, const struct gt_conf *c)
 		const struct gt_conf_group *g = &t->group[i];
 		fprintf(f, "%s\n\t\t{", i ? "," : "");
 		for (const struct gt_row *r = gt_rows_group; r->path; r++) {
-			/* an entry with frozen parameters has only three keys */
+			/* of an entry of train.groups with frozen parameters, only match, frozen and frozen_stats are written */
 			bool first = !strcmp(r->path, "match"), frozen = !strcmp(r->path, "frozen");
 			bool stats = g->frozen_stats && !strcmp(r->path, "frozen_stats");
 			if (r->type != GT_T_OTHER && (g->frozen ? first || frozen || stats : !frozen && !is_unset(r, g)))
@@ -350,7 +350,7 @@ void gt_conf_each_scalar(const struct gt_conf *c, void (*fn)(void *user, const s
 			s.text = gt_values_word(r->values, *(const int *)at, word, sizeof word);
 			break;
 		default:
-			continue; /* keys with several values are left out */
+			continue; /* gt_conf_each_scalar passes only keys with a single value */
 		}
 		fn(user, &s);
 	}
@@ -363,7 +363,7 @@ void gt_conf_each_value(const struct gt_conf *c, void (*fn)(void *user, const ch
 		char text[4096] = "", word[48];
 		if (r->type == GT_T_OTHER || !gt_row_applies(gt_rows, r, c) || is_unset(r, c))
 			continue;
-		FILE *f = fmemopen(text, sizeof text, "w"); /* a longer text is cut off */
+		FILE *f = fmemopen(text, sizeof text, "w"); /* a text that is longer than the buffer is truncated */
 		if (!f)
 			return;
 		if (r->type == GT_T_STRING || r->type == GT_T_CHOICE)

@@ -19,7 +19,7 @@ void gt_class_shares(struct gt_class_share *s, int64_t classes, int64_t n, int64
 {
 	int64_t left = count;
 	for (int64_t k = 0; k < classes && n > 0; k++) {
-		__int128 part = (__int128)s[k].n * count; /* in units of 1 / n of a sample */
+		__int128 part = (__int128)s[k].n * count; /* the exact share of class k, in units of 1 / n of a sample */
 		s[k].class = k;
 		s[k].take = at_least_one && part < n && 2 * part >= n ? 1 : (int64_t)(part / n);
 		s[k].rest = (int64_t)(part - (__int128)s[k].take * n);

@@ -8,7 +8,7 @@
 struct gt_class_share {
 	int64_t n;     /* number of samples of the class */
 	int64_t take;  /* result: number of samples to take */
-	int64_t rest;  /* internal: n * count modulo the number of all samples, what rounding down has left */
+	int64_t rest;  /* internal: fraction of a sample that rounding down has cut off, in units of 1 / (number of all samples) */
 	int64_t class; /* index of the class */
 };
 

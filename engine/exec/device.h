@@ -14,7 +14,7 @@ struct gt_device {
 	const struct gt_backend *be;
 	struct gt_dev *dev;
 	struct gt_devinfo info;
-	char note[512]; /* if "auto" chose the CPU although the machine seems to have a GPU: the reason; else info.note */
+	char note[512]; /* reason why "auto" chose the CPU although the machine seems to have a GPU; in all other cases a copy of info.note */
 };
 
 /* Opens a device. word: "auto" (the first GPU if it can be used, else the CPU), "cpu", "cuda", "cuda:N", "null" (plans only, computes
@@ -30,7 +30,7 @@ enum gt_code gt_device_plugin(const char *name, const char *symbol, void **out, 
  * the word names one GPU, 1 for "null", and 0 for the CPU. */
 int gt_device_choice(const char *word);
 
-/* These functions are documented in gtrain_report.h. */
+/* Device rows and the functions that list them. engine/gtrain_report.h documents them for the command line. */
 struct gt_device_row;
 struct gt_build_info;
 enum gt_code gt_devices(struct gt_device_row *rows, int cap, int *n, struct gt_err *err);

@@ -1,4 +1,4 @@
-/* Finds the layer, the operation and the sample that first produced NaN or infinity in a step. */
+/* Finds the first kernel of a step whose output holds NaN or infinity, and the layer and the sample of this output. */
 #include "exec/exec_parts.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +44,8 @@ static enum gt_code bad_parameter(struct gt_exec *x, int64_t step, struct gt_err
 
 /* An output of a kernel that holds NaN or infinity. */
 struct bad_output {
-	const struct gt_value *v; /* NULL: all outputs of the kernel are finite */
-	int64_t row;              /* index, among the samples of the batch, of the first sample with such an element; -1: not known */
+	const struct gt_value *v; /* the value of this output; NULL: all outputs of the kernel are finite */
+	int64_t row;              /* index in the batch of the first sample with such an element; -1: not known */
 };
 
 /* Looks for NaN and infinity in the outputs of the kernel that step s has run, except metrics. */

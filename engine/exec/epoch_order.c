@@ -23,8 +23,8 @@ static void shuffle_indices(uint64_t key, uint32_t c1, uint32_t c2, int64_t n, i
 	}
 }
 
-/* The order of PyTorch's RandomSampler in torch/utils/data. Each iterator of a DataLoader draws an int64 to seed its workers. RandomSampler
- * then draws randperm(n), and a second randperm, whose elements it does not use (num_samples % n = 0). */
+/* Writes the order of PyTorch's RandomSampler (torch/utils/data) in epoch number `epoch`. Each iterator of a DataLoader draws an int64 to
+ * seed its workers. RandomSampler then draws randperm(n), and a second randperm, whose elements it does not use (num_samples % n = 0). */
 static void random_sampler(uint64_t seed, uint64_t epoch, int64_t n, int64_t *perm)
 {
 	struct gt_mt19937 mt;
@@ -99,7 +99,7 @@ enum gt_code gt_permute_split_classes(uint64_t seed, const int32_t *labels, int6
 			s[labels[i]].n++;
 		gt_class_shares(s, classes, n, nvalid, false);
 		shuffle_indices(gt_rng_key(seed, GT_RNG_SPLIT, 0), 0, 0, n, perm);
-		for (int64_t i = n; i-- > 0;) { /* from the end, as in gt_permute_split */
+		for (int64_t i = n; i-- > 0;) { /* validation samples are the last ones of the permutation, as in gt_permute_split */
 			struct gt_class_share *c = &s[labels[perm[i]]];
 			if (c->take > 0) {
 				is_valid[perm[i]] = 1;

@@ -30,11 +30,11 @@
 #include "plan/program.h"
 
 #define GT_WINDOW 64     /* maximum number of steps in a window */
-#define GT_LANES 32      /* number of lanes: gt_attr_comm.lane is 0 ... GT_LANES - 1 */
+#define GT_LANES 32      /* maximum number of lanes (gt_attr_comm.lane): each is a communicator between two pipeline stages */
 #define GT_EXEC_PROGS 320 /* maximum number of programs that one executor can run */
 #define GT_EXEC_SIZES 3  /* number of sizes that a window may have: 64, 8 or 1 training steps */
 
-/* One window, in the executor's ring. */
+/* A window that is queued or was collected: an entry of the ring gt_exec.ring. */
 struct gt_window {
 	const struct gt_prog *prog;
 	int n;                            /* number of steps */
@@ -46,7 +46,7 @@ struct gt_window {
 	double start;                     /* time of the launch, in seconds (gt_clock) */
 };
 
-/* The executor's own data about a program. */
+/* Data that the executor keeps about a program that it has run: measured time and captured graphs. */
 struct gt_exec_prog {
 	const struct gt_prog *prog;
 	bool train;    /* true: the program has a CHECK step, and each execution has its own scalars; false: an evaluation */

@@ -41,7 +41,7 @@ static enum gt_code exchange_transfers(const struct gt_prog *p, int i, struct gt
 	     s++) {
 		const struct gt_attr_comm *a = s->call->comm;
 		if (n == GT_COMM_BATCH)
-			return gt_fail(err, GT_EINTERNAL, "more than %d transfers in one exchange", GT_COMM_BATCH);
+			return gt_fail(err, GT_EINTERNAL, "expected at most %d transfers in one exchange, got more", GT_COMM_BATCH);
 		list[n++] = (struct gt_p2p){.what = s->call->layer,
 		                            .sends = a->kind == GT_COMM_SEND,
 		                            .peer = a->peer,

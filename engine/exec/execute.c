@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define WINDOW_S 0.1 /* maximum length of a window in seconds, so that signals, time limits and the progress line are handled in time */
-/* maximum number of program steps in one graph; each step costs a node of about a kilobyte of device memory, and a microsecond */
+/* maximum number of program steps in one graph; the node of a step takes about 1 KB of device memory and 1 us a replay */
 #define GRAPH_STEPS 16384
 #define LIST 64 /* maximum number of kernels that one call of the backend launches */
 #define EVENT (GT_EVENTS - 2) /* index of the first of two device events, one for each window in gt_exec.ring */
@@ -283,7 +283,7 @@ static enum gt_code capture_graph(struct gt_exec *x, const struct gt_prog *p, st
 {
 	GT_TRY(x->be->capture_begin(x->dev, err));
 	enum gt_code code = run_steps(x, p, l, n, err);
-	/* the capture ends after a failure too, because the stream would otherwise stay in capture */
+	/* also after a failure, because the stream would otherwise remain in capture mode */
 	enum gt_code ended = x->be->capture_end(x->dev, graph, code == GT_OK ? err : NULL);
 	if (code != GT_OK && ended == GT_OK)
 		x->be->graph_free(x->dev, *graph);

@@ -9,7 +9,7 @@ struct batch {
 	uint64_t epoch;
 	int64_t *sample;   /* [spec.rows] */
 	bool *absent;      /* [spec.rows] */
-	int64_t n, done;   /* number of rows; number of complete rows */
+	int64_t n, done;   /* number of rows of the batch; number of rows that are complete */
 	int64_t taken;     /* number of rows that threads have taken */
 	int64_t bad;       /* the first row that could not be read; n: all rows were read */
 	struct gt_err why; /* its error */
@@ -89,7 +89,7 @@ int64_t gt_fetcher_add(struct gt_fetcher *f, uint64_t epoch, const int64_t *samp
 
 int gt_fetcher_queued(const struct gt_fetcher *f)
 {
-	return f->queued; /* only the caller's thread changes it */
+	return f->queued; /* without the lock, because only the caller's thread changes f->queued */
 }
 
 enum gt_code gt_fetcher_wait(struct gt_fetcher *f, int i, struct gt_fetched *out, struct gt_err *err)
@@ -122,7 +122,7 @@ void gt_fetcher_drop(struct gt_fetcher *f)
 void gt_fetcher_clear(struct gt_fetcher *f)
 {
 	pthread_mutex_lock(&f->lock);
-	f->queued = 0; /* nothing is left to take */
+	f->queued = 0; /* threads then find no rows to take */
 	while (f->running)
 		pthread_cond_wait(&f->complete, &f->lock);
 	pthread_mutex_unlock(&f->lock);

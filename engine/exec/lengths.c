@@ -6,10 +6,11 @@
 #define STEP 8         /* lengths are multiples of STEP, which kernels process faster */
 #define CANDIDATES 128 /* maximum number of lengths among which gt_lengths_choose chooses */
 
-/* cost[k][c]: the least sum of padded lengths of all samples up to the length of candidate c, if c is the k-th chosen length; from[k][c]:
- * the length chosen before c. Every choice ends with the last candidate. */
+/* State of the dynamic program of gt_lengths_choose. cost[k][c]: the least sum of the padded lengths of all samples not longer than
+ * candidate c, with at most k + 1 chosen lengths, of which c is the longest. from[k][c]: the candidate chosen before c; -1: as in row
+ * k - 1. */
 struct choice {
-	int64_t at[CANDIDATES], below[CANDIDATES]; /* a candidate length; the number of samples not longer than it */
+	int64_t at[CANDIDATES], below[CANDIDATES]; /* at[c]: length of candidate c; below[c]: number of samples not longer than at[c] */
 	double cost[GT_MAX_LENGTHS][CANDIDATES];
 	int from[GT_MAX_LENGTHS][CANDIDATES];
 };
@@ -40,7 +41,7 @@ enum gt_code gt_lengths_choose(const int64_t *count, int64_t longest, int n, str
 	for (int k = 1; k < n; k++)
 		for (int i = 0; i <= last; i++) {
 			c->cost[k][i] = c->cost[k - 1][i];
-			c->from[k][i] = -1; /* a smaller number of lengths suffices */
+			c->from[k][i] = -1; /* k lengths are as good as k + 1 lengths, unless the loop below finds a lower cost */
 			for (int j = 0; j < i; j++) {
 				double cost = c->cost[k - 1][j] + (double)c->at[i] * (double)(c->below[i] - c->below[j]);
 				if (cost < c->cost[k][i]) {
@@ -69,7 +70,7 @@ static int64_t length_of(const struct gt_order_spec *s, int64_t sample)
 	return s->start[sample + 1] - s->start[sample];
 }
 
-/* Sorts n samples by counting. first: [longest + 2]; to: [n]. */
+/* Sorts the n samples row[] by length with a counting sort. first: [longest + 2] and to: [n] are work space. */
 static void sort_by_length(const struct gt_order_spec *s, int64_t *row, int64_t n, int64_t *first, int64_t *to)
 {
 	memset(first, 0, (size_t)(s->longest + 2) * sizeof *first);

@@ -50,8 +50,8 @@
 #include "exec/mixing.h"
 #include "image/recipe_draw.h"
 
-/* A column: values of the samples in addition to the images. Column 0 is the target, the other columns are the dataset's fields. */
 #define GT_MAX_COLUMNS (1 + GT_MAX_FIELDS)
+/* A column: values of the samples in addition to the images. Column 0 is the target, the other columns are the dataset's fields. */
 struct gt_column {
 	enum gt_dtype dtype; /* GT_F32 or GT_I32 */
 	int64_t width;       /* values per sample; 0: one value per sample, and the column has one dimension, like labels */

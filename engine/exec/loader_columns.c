@@ -87,9 +87,9 @@ static enum gt_code prepare_images(struct gt_loader *l, int64_t n, int64_t all, 
 	const struct gt_recipe_split *split = &l->spec.split;
 	struct gt_attr_recipes recipes = {.gather = l->spec.attr, .ops = split->ops, .resize = split->resize, .contrasts = split->contrasts};
 	struct gt_tdesc labels = rows_desc(GT_I32, all, 0), target = rows_desc(GT_I32, n, 0);
-	/* an input with two dimensions, [N, C], has the same bytes */
+	/* The kernel always writes rank 4; for an input of rank 2, [N, C], this is [N, C, 1, 1], which has the same bytes. */
 	struct gt_tdesc x = gt_tdesc_make(l->spec.x.dtype, 4, (int64_t[]){n * count_views(l), shape[0], shape[1], shape[2]}, true);
-	if (l->spec.x.rank == 4) /* its channels may be padded */
+	if (l->spec.x.rank == 4) /* the operand x may have padded channels, which shape[] does not count */
 		x.layout = l->spec.x.layout;
 	bool with_labels = l->column[0].operand == 0;
 	struct gt_opcall oc = {.code = GT_OP_GATHER, .name = "data", .attr = &l->spec.attr, .nin = 3, .nout = 2,
@@ -129,7 +129,7 @@ static enum gt_code prepare_sequences(struct gt_loader *l, int c, int64_t n, int
 
 static enum gt_code prepare_size(struct gt_loader *l, int64_t n, int64_t length, struct gt_err *err)
 {
-	bool whole = l->fetch && !l->ring; /* the operands are one batch, already in its order */
+	bool whole = l->fetch && !l->ring; /* the kernels read one fetched batch, whose rows are in order already */
 	int64_t order[2] = {2, l->row}, all = whole ? l->most : l->ring ? l->ring->parts * l->most : l->spec.view->data->n;
 	struct gt_tdesc index = whole ? gt_tdesc_make(GT_I64, 1, &n, false) : gt_tdesc_make(GT_I64, 2, order, false);
 	for (int i = 0; i < l->nsizes; i++)

@@ -43,7 +43,7 @@ enum gt_code gt_loader_fetch_ahead(struct gt_loader *l, int used, struct gt_err 
 	while (gt_fetcher_queued(f->fetcher) < l->spec.ahead + used) {
 		struct gt_loader_place at = f->ahead;
 		struct gt_batch b = gt_loader_next_part(l, &f->ahead);
-		/* wait: the order of a third epoch would overwrite the order in use */
+		/* Do not queue batches of the epoch after the next one: its order would overwrite the order in use. */
 		if (b.epoch > l->next.epoch + (l->spec.one_epoch ? 0 : 1)) {
 			f->ahead = at;
 			return GT_OK;
@@ -129,8 +129,8 @@ static int64_t count_rows(const struct gt_loader_spec *s)
 	return !s->mixing.classes ? most : s->slice.strided ? 2 * most : most + 1;
 }
 
-/* Returns the number of batches in the ring: batches that are read ahead, and the batch in use or, on a device with its own memory, the
- * batches of a step, which are copied together. */
+/* Returns the number of batches in the fetcher's ring: spec.ahead batches that are read ahead, and the batch in use or, on a device with
+ * its own memory, all batches of a step, which are copied together. */
 static int count_batches(const struct gt_loader_spec *s)
 {
 	return s->ahead + (s->units > 1 ? s->units : 1);
@@ -186,7 +186,7 @@ void gt_loader_close_fetch(struct gt_loader *l)
 	if (!f)
 		return;
 	gt_fetcher_close(f->fetcher);
-	if (l->ring) { /* copies may still read the memory below */
+	if (l->ring) { /* wait: copies to the device may still read the memory that is freed below */
 		l->be->sync(l->dev, 0, NULL);
 		l->be->sync(l->dev, GT_STREAM_FETCH, NULL);
 	}

@@ -43,7 +43,7 @@ static size_t row_bytes(const struct gt_loader *l)
 	return gt_tdesc_bytes(&l->spec.x) / (size_t)l->spec.x.dim[0];
 }
 
-/* With gt_loader_spec.fill: returns the number of rows that every part has. */
+/* With gt_loader_spec.fill: returns the number of rows of every part of b's micro-batch, which is the size of part 0. */
 static int64_t rows_of(const struct gt_loader *l, const struct gt_batch *b)
 {
 	struct gt_loader_place first = {b->epoch, b->micro, 0};
@@ -134,7 +134,7 @@ enum gt_code gt_loader_skip_part(struct gt_loader *l, struct gt_batch *out, stru
 		return gt_fail(err, GT_EINTERNAL, "loader: a batch cannot be skipped while a thread gathers batches ahead");
 	*out = gt_loader_next_part(l, &l->next);
 	GT_TRY(gt_loader_make_order(l, out->epoch, err));
-	if (l->fetch) { /* the skipped part may already be queued for reading */
+	if (l->fetch) { /* drop the skipped part from the fetcher's queue, whose batches are in the order of the parts */
 		struct gt_fetched unused;
 		GT_TRY(gt_loader_fetch_ahead(l, 1, err));
 		GT_TRY(gt_fetcher_wait(l->fetch->fetcher, 0, &unused, err));
@@ -170,7 +170,7 @@ enum gt_code gt_loader_take_parts(struct gt_loader *l, int nmicro, struct gt_ste
 enum gt_code gt_loader_launch(struct gt_loader *l, int64_t n, int64_t length, const struct gt_step_args *step_args, int stream,
                               struct gt_batch *out, struct gt_err *err)
 {
-	int buffer = l->buffer; /* a replayed graph uses the same buffers as at its capture */
+	int buffer = l->buffer; /* a captured graph contains this index, and uses the same buffer at each replay */
 	l->buffer = (buffer + 1) % l->nbuf;
 	*out = (struct gt_batch){.n = n, .length = length, .epoch = -1, .cursor = -1};
 	set_buffers(l, buffer, l->x ? l->x[buffer] : NULL, out);
@@ -236,7 +236,7 @@ static enum gt_code open_parts(struct gt_loader *l, struct gt_err *err)
 
 static int depth_of(const struct gt_loader_spec *s)
 {
-	if (s->fetch.sample || (!s->fill && !s->device->be->host_memory)) /* other threads read ahead, or the device gathers */
+	if (s->fetch.sample || (!s->fill && !s->device->be->host_memory)) /* threads of the fetcher or a GPU kernel gather instead */
 		return 0;
 	return s->depth < MAX_DEPTH ? s->depth : MAX_DEPTH;
 }
@@ -273,7 +273,7 @@ enum gt_code gt_loader_open(const struct gt_loader_spec *spec, struct gt_loader 
 	                                   : gt_fail(err, GT_ECONFIG, "data.drop_last: expected at least data.batch = %lld samples, got %lld",
 	                                             (long long)spec->batch, (long long)spec->view->n);
 	if (code != GT_OK) {
-		l->spec.fetch.close = NULL; /* the caller still owns it */
+		l->spec.fetch.close = NULL; /* after a failure, the caller still owns spec->fetch */
 		gt_loader_close(l);
 		return code;
 	}
@@ -293,7 +293,7 @@ void gt_loader_close(struct gt_loader *l)
 	gt_loader_close_columns(l);
 	free(l->counted.host);
 	if (!l->be->host_memory) {
-		l->be->sync(l->dev, 0, NULL); /* the copy of an order to the device may still be queued */
+		l->be->sync(l->dev, 0, NULL); /* wait: a copy of an order to the device may still be queued */
 		gt_loader_device_free(l, l->orders_dev);
 	}
 	gt_loader_host_free(l, l->orders);

@@ -84,7 +84,7 @@ enum gt_code gt_loader_make_order(struct gt_loader *l, int64_t epoch, struct gt_
 	if (o->epoch == epoch)
 		return GT_OK;
 	o->epoch = -1;
-	if (o->sent) /* waits for the copy of the order that this row had two epochs ago */
+	if (o->sent) /* wait: the device may still copy the order of epoch - 2 from this memory */
 		GT_TRY(l->be->host_wait(l->dev, l->spec.event + (int)(epoch & 1), err));
 	GT_TRY(fill_order(l, epoch, o->host, err));
 	if (l->orders_dev != l->orders) {

@@ -28,7 +28,7 @@ struct gt_loader_place {
 	int part;
 };
 
-/* A column as the loader delivers it. */
+/* A column of the dataset, and how the loader delivers its values in batches. */
 struct gt_loader_column {
 	struct gt_column of; /* the column of the dataset; if labels are mixed: the mixed targets, with of.host NULL */
 	int operand;         /* index in gt_loader_size.kernel; 0: the kernel of the images also gathers this column; -1: the model does not
@@ -60,7 +60,7 @@ struct gt_loader_thread {
 /* The batches that are read ahead, in host memory. */
 struct gt_loader_fetch {
 	struct gt_fetcher *fetcher;
-	struct gt_loader_place ahead;  /* the next part to queue */
+	struct gt_loader_place ahead;  /* the next part to queue for the fetcher's threads */
 	int64_t rows;                  /* maximum number of rows that are read for a part, including mixing partners */
 	size_t image;                  /* bytes of an image */
 	uint8_t *images;               /* [batches][rows] */
@@ -87,15 +87,15 @@ struct gt_loader {
 	struct gt_loader_spec spec;
 	const struct gt_backend *be;
 	struct gt_dev *dev;
-	struct gt_loader_thread *thread; /* NULL: the caller's thread or the device gathers */
-	struct gt_loader_fetch *fetch;   /* NULL: the dataset is resident */
-	struct gt_loader_ring *ring;     /* NULL: the dataset is resident, or the device uses host memory */
+	struct gt_loader_thread *thread; /* thread that gathers ahead; NULL: the caller's thread or the device gathers */
+	struct gt_loader_fetch *fetch;   /* fetched batches; NULL: the dataset is resident */
+	struct gt_loader_ring *ring;     /* fetched batches on the device; NULL: the dataset is resident, or the device uses host memory */
 
 	/* The order of the samples. */
 	int64_t samples;              /* number of samples that are used in an epoch */
 	int64_t row;                  /* number of positions in the order of an epoch; at least samples */
 	int64_t most;                 /* maximum number of samples of a part */
-	struct gt_loader_place next;  /* the part that the caller of gt_loader_next gets next */
+	struct gt_loader_place next;  /* the part that the next call of gt_loader_next delivers */
 	struct gt_order order[2];
 	struct gt_order counted;      /* with a thread, which may write `order` at any time: the order that gt_loader_weight uses */
 	int64_t *orders, *orders_dev; /* [2 * row]: the orders in host memory and in device memory; equal if the device uses host memory */

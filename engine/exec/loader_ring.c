@@ -34,7 +34,7 @@ enum gt_code gt_loader_start_ring(struct gt_loader *l, struct gt_err *err)
 	GT_TRY(l->be->sync(l->dev, GT_STREAM_FETCH, err));
 	l->ring->begin = l->next;
 	l->ring->copied = l->ring->copying = 0;
-	l->order[0].epoch = l->order[1].epoch = -1; /* the maps on the device depend on where the loader starts */
+	l->order[0].epoch = l->order[1].epoch = -1; /* invalidate both maps: they depend on the position at which the loader starts */
 	return GT_OK;
 }
 

@@ -9,7 +9,7 @@ static void *produce_batches(void *arg)
 	int buffer = 0;
 	pthread_mutex_lock(&t->lock);
 	for (;;) {
-		/* the order of a third epoch would overwrite the order that the consumer still uses */
+		/* Wait also before the epoch after the next one: its order would overwrite the order that the consumer still uses. */
 		while (!t->stop && (t->count + t->lent >= l->nbuf || t->ahead.epoch > l->next.epoch + 1))
 			pthread_cond_wait(&t->freed, &t->lock);
 		if (t->stop)

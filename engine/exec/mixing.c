@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* ---- random numbers --------------------------------------------------------------------------------------------------------------- */
-/* The random draws of one batch, one after the other. */
+/* The random numbers for one batch: Philox key and counters, of which the last is the number of draws so far. */
 struct draws {
 	uint64_t key;
 	uint32_t epoch, batch, n;
@@ -27,7 +27,7 @@ static double draw_normal(struct draws *d)
 /* A draw from the gamma distribution with scale 1, as a product of two factors. The first factor may be too small for a double. */
 struct gamma_draw {
 	double factor;     /* 0 if the factor is too small for a double */
-	double log_factor; /* alpha * the logarithm of the first factor */
+	double log_factor; /* alpha times the logarithm of the first factor, which has the range of a double even if the factor has not */
 	double rest;       /* the other factor, about alpha + 1 if alpha is below 1, else alpha */
 };
 
@@ -103,7 +103,7 @@ static void paste_box(const struct gt_mix *m, const struct gt_mix_rows *r, uint8
 	}
 }
 
-/* Fills the target of a row with the shares of two classes. */
+/* Adds the shares of two classes to the target of a row: lambda for class `own` and 1 - lambda for class `other`; < 0: no class. */
 static void set_shares(float *target, int32_t own, int32_t other, double lambda)
 {
 	if (own >= 0)
@@ -117,7 +117,7 @@ void gt_mix_rows(const struct gt_mix *m, const struct gt_mix_rows *r)
 	size_t bytes = (size_t)(r->h * r->w * r->c);
 	if (r->label)
 		memset(r->target, 0, (size_t)(r->n * r->classes) * sizeof *r->target);
-	for (int64_t i = r->n - 1; i >= 0; i--) { /* from the last row to the first, so that the partner i - 1 is still unmixed */
+	for (int64_t i = r->n - 1; i >= 0; i--) { /* backwards, because row i reads its partner, row i - 1, before that row is mixed */
 		int64_t p = r->apart ? r->n + i : i ? i - 1 : r->n;
 		uint8_t *x = r->pixels + (size_t)i * bytes;
 		const uint8_t *y = r->pixels + (size_t)p * bytes;

@@ -20,7 +20,7 @@ struct gt_mixing {
 	int64_t classes;               /* number of classes, which is the length of a mixed target; 0: nothing is mixed */
 };
 
-/* How one batch is mixed. */
+/* The drawn parameters by which the samples of one batch are mixed. */
 struct gt_mix {
 	bool cut;                  /* cutmix: the box of each image is copied from its partner */
 	int64_t top, left, bottom, right; /* cutmix: the box, in pixels; bottom and right are exclusive */

@@ -4,7 +4,7 @@
 #include "exec/class_shares.h"
 #include <stdlib.h>
 
-/* The samples that are divided, and how: the arguments of gt_split_samples. */
+/* The arguments of gt_split_samples: the samples to divide, their classes, and the share of "valid". */
 struct division {
 	uint64_t key; /* of the random draws */
 	double share;
@@ -15,7 +15,7 @@ struct division {
 };
 
 /* ---- draws alone ------------------------------------------------------------------------------------------------------------ */
-/* A class, or all samples. Samples with the same id are one sample here, because they are in the same split. */
+/* Counts of a class, or of all samples. Samples with the same id have the same draw, so they are in the same split. */
 struct stratum {
 	int64_t n, valid;      /* number of samples; number of samples in "valid" */
 	int64_t least, most;   /* indices of the samples with the lowest and the highest draw; -1: none */
@@ -50,8 +50,8 @@ struct move {
 	char to;
 };
 
-/* Adds a move to m if one of the splits has no sample of a class, or no sample at all. expected: number of samples in "valid" by the share.
- * Returns the number of moves. */
+/* If all samples of stratum s are in one split, sets *m to the move of one sample to the other split: to "valid" only if `expected`, the
+ * share of its samples, is at least 0.5. Returns the number of moves, 0 or 1. */
 static int64_t move_if_one_sided(const struct stratum *s, double expected, const struct gt_sample_mark *mark, struct move *m)
 {
 	bool all = s->n && s->valid == s->n, none = s->n && !s->valid && expected >= 0.5 && s->low < s->high;
@@ -66,7 +66,7 @@ static int by_id(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Moves all samples with the ids of m[count]. */
+/* Puts all samples whose id is in m[count] into the split m[].to (1: "valid"). */
 static void apply_moves(struct move *m, int64_t count, const struct gt_sample_mark *mark, int64_t n, char *is_valid)
 {
 	if (count > 1)
@@ -78,7 +78,8 @@ static void apply_moves(struct move *m, int64_t count, const struct gt_sample_ma
 	}
 }
 
-/* Divides samples by their draws. Each class, and all samples together, have a sample in both splits if they can. */
+/* Puts the samples whose draw is below the share into "valid". Then moves single samples, so that both splits have a sample of each class,
+ * and a sample at all, if that is possible. */
 static enum gt_code split_by_draws(const struct division *d, char *is_valid, struct gt_err *err)
 {
 	int64_t moves = 0;
@@ -99,7 +100,7 @@ static enum gt_code split_by_draws(const struct division *d, char *is_valid, str
 		moves += move_if_one_sided(&s[k], d->share * (double)s[k].n, d->mark, &m[moves]);
 	apply_moves(m, moves, d->mark, d->n, is_valid);
 	for (int64_t i = 0; i < d->n; i++)
-		if (!d->strata || s[d->stratum[i]].low < s[d->stratum[i]].high) /* a class with one sample stays in "train" */
+		if (!d->strata || s[d->stratum[i]].low < s[d->stratum[i]].high) /* not a class with a single id, which stays in "train" */
 			count_sample(&all, i, draw_uniform(d->key, d->mark[i].id), is_valid[i]);
 	apply_moves(m, move_if_one_sided(&all, d->share * (double)d->n, d->mark, m), d->mark, d->n, is_valid);
 	free(s);
@@ -140,8 +141,8 @@ static void set_group(const struct drawn *s, int64_t n, char to, char *is_valid)
 		is_valid[s[i].index] = to;
 }
 
-/* Takes `take` of the samples s[n] of a class, which are sorted by their draws. Samples with the same id stay together, so that the number
- * is only the closest possible one if there are such samples. */
+/* Puts the `take` samples with the lowest draws of a class into "valid". s[n]: the samples of the class, sorted by their draws. Samples
+ * with the same id stay together, so the number may differ from `take` if there are such samples. */
 static void take_lowest(const struct drawn *s, int64_t n, int64_t take, char *is_valid)
 {
 	int64_t taken = 0, same;
@@ -162,7 +163,7 @@ static int by_sample_id(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Puts the samples of an id, which two classes may have, into "train" if one of them is in "train". */
+/* If samples of different classes have the same id and one of them is in "train", puts all of them into "train". */
 static void join_ids(struct drawn *s, int64_t n, char *is_valid)
 {
 	qsort(s, (size_t)n, sizeof *s, by_sample_id);
@@ -175,7 +176,7 @@ static void join_ids(struct drawn *s, int64_t n, char *is_valid)
 	}
 }
 
-/* Takes the share of each class: its samples with the lowest draws. */
+/* Divides the samples of each class by its share: those with the lowest draws get into "valid". */
 static enum gt_code split_classes(const struct division *d, char *is_valid, struct gt_err *err)
 {
 	struct gt_class_share *q = calloc((size_t)d->strata, sizeof *q);

@@ -1,13 +1,14 @@
-/* Divides samples between the splits "train" and "valid" by their ids (datasets/sample_mark.h), so that adding, removing or renaming one
- * sample moves few other samples, or none.
+/* Divides samples between the splits "train" and "valid" by their ids (datasets/sample_mark.h), so that few samples, or none, change their
+ * split if a sample is added, removed or renamed.
  *
  * Each sample has a random draw, uniform in [0, 1) from the seed and its id.
- *     Without classes, a sample is in "valid" if its draw is below the share. The number of validation samples is close to share * n, but
- *     not exact, and no sample moves another one. At least one sample is in "train" and, if share * n is 0.5 or more, one in "valid".
- *     With classes, the samples of each class with the lowest draws are in "valid", so that share * (samples of the class) is met within
- *     one sample, and share * n as a whole, as by scikit-learn's StratifiedShuffleSplit. Of each class, at least one sample is in "train"
- *     and, if its share is 0.5 or more, one in "valid". Samples with the same id stay together, which may change these numbers.
- *     Samples that a run has used stay where they were (gt_used_part); samples unknown to the run are divided as without classes. */
+ *     Without classes, a sample is in "valid" if its draw is below the share. The number of validation samples is only close to share * n,
+ *     but the split of a sample does not depend on other samples. "train" has at least one sample, and so has "valid" if share * n >= 0.5.
+ *     With classes, the samples with the lowest draws of each class are in "valid". Their number differs from share * (samples of the
+ *     class) by less than 1, and their total is share * n, as in scikit-learn's StratifiedShuffleSplit. "train" has at least one sample of
+ *     each class, and so has "valid" if the share of the class is >= 0.5 samples. Samples with the same id are in the same split, which may
+ *     change these numbers.
+ *     Samples that a run has used keep their split (gt_used_part); other samples are then divided as without classes. */
 #ifndef GT_EXEC_SPLIT_SAMPLES_H
 #define GT_EXEC_SPLIT_SAMPLES_H
 

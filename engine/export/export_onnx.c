@@ -80,7 +80,7 @@ static enum gt_code add_text(struct gt_onnx *m, const char *key, char *text, str
 	return code;
 }
 
-/* Adds how an image becomes an input: as data, and as a Python module of its own name. */
+/* Adds the preparation of images to the metadata, as JSON and as the Python module images.py. */
 static enum gt_code add_preparation(struct gt_onnx *m, bool normalized, struct gt_err *err)
 {
 	struct gt_json j = {0};
@@ -105,7 +105,7 @@ static enum gt_code add_facts(struct gt_onnx *m, struct gt_err *err)
 	return GT_OK;
 }
 
-/* The tokenizer of texts in Python, and its vocabulary; both as files of their own names. */
+/* Adds the tokenizer of texts and its vocabulary to the metadata, as the files tokens.py and vocab.txt. */
 static enum gt_code add_tokens(struct gt_onnx *m, struct gt_err *err)
 {
 	char *module, *vocab;

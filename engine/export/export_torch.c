@@ -59,7 +59,7 @@ static enum gt_code write_facts(const struct gt_export_source *s, const char *di
 	return !text ? GT_OK : copy ? write_text(dir, "data.json", copy, err) : gt_fail_memory(err, strlen(text));
 }
 
-/* The tokenizer and the vocabulary of a model of texts. */
+/* Writes tokens.py, the tokenizer, and vocab.txt, its vocabulary, if the model takes texts. */
 static enum gt_code write_tokens(const struct gt_export_source *s, const char *dir, struct gt_err *err)
 {
 	char *module, *vocab;
@@ -71,7 +71,7 @@ static enum gt_code write_tokens(const struct gt_export_source *s, const char *d
 	return code;
 }
 
-/* The preparation of images. */
+/* Writes images.py, the preparation of images, if the model has one. */
 static enum gt_code write_images(const struct gt_export_source *s, const char *dir, struct gt_err *err)
 {
 	char *module;

@@ -33,14 +33,16 @@ const char *gt_onnx_op_maxpool(const struct gt_onnx_op *op)
 	               GT_ONNX_INTS("pads", a->padding[0], a->padding[1], end[0], end[1]));
 }
 
-/* Returns the length of a window along dimension i with padding, but, as in PyTorch, without positions that only ceil_mode adds. */
+/* Returns by how many positions along dimension i an average is divided: the window's length, as in PyTorch with the padding of the layer,
+ * but without positions that only ceil_mode adds. */
 static int64_t count_positions(const struct gt_attr_pool2d *a, int i, int64_t window, int64_t size)
 {
 	int64_t begin = window * a->stride[i] - a->padding[i], end = begin + a->kernel[i], last = size + a->padding[i];
 	return (end < last ? end : last) - begin;
 }
 
-/* Multiplies the means over complete windows by factors that make them means over the counted positions only. */
+/* Corrects the means y, which are over complete windows: multiplies each by (positions of the window) / (positions that PyTorch counts),
+ * which differs from 1 only for windows that ceil_mode extends. */
 static const char *correct_means(const struct gt_onnx_op *op, const char *y)
 {
 	const struct gt_attr_pool2d *a = op->attr;
@@ -65,7 +67,7 @@ const char *gt_onnx_op_avgpool(const struct gt_onnx_op *op)
 	return beyond && a->count_include_pad ? correct_means(op, y) : y;
 }
 
-/* Adaptive pooling has windows [i * n / out, ceil((i + 1) * n / out)). */
+/* Returns the begin of window i of adaptive pooling from n to `out` positions, which is [i * n / out, ceil((i + 1) * n / out)). */
 static int64_t window_begin(int64_t i, int64_t n, int64_t out)
 {
 	return i * n / out;
@@ -141,7 +143,7 @@ static const char *reduce_mean(const struct gt_onnx_op *op, const char *x)
 	return GT_ONNX(op->m, "ReduceMean", GT_IN(x), GT_ONNX_SHAPE("axes", op->dx->rank == 4 ? 3 : 1, axes), GT_ONNX_INT("keepdims", 1));
 }
 
-/* Normalises by the statistics of the batch, for a layer without running statistics. */
+/* Adds a batch normalisation of a layer without running statistics, which uses the statistics of the batch also in an evaluation. */
 static const char *normalize_batch(const struct gt_onnx_op *op, double eps)
 {
 	struct gt_onnx *m = op->m;
@@ -163,7 +165,7 @@ const char *gt_onnx_op_batchnorm(const struct gt_onnx_op *op)
 	               GT_ONNX_NUMBER("epsilon", a->eps));
 }
 
-/* The operation normalises over all dimensions except the first. */
+/* Adds a layer normalisation over all dimensions except the batch, as in the graph's operation. */
 const char *gt_onnx_op_layernorm(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_norm *a = op->attr;
@@ -175,7 +177,7 @@ const char *gt_onnx_op_layernorm(const struct gt_onnx_op *op)
 	return GT_ONNX(op->m, "LayerNormalization", GT_IN(op->x, gamma, beta), GT_ONNX_INT("axis", 1), GT_ONNX_NUMBER("epsilon", a->eps));
 }
 
-/* Reshapes each group to one channel, and uses an instance normalisation. */
+/* ONNX has no group normalisation in this operator set: reshapes each group to one channel, and adds an instance normalisation. */
 const char *gt_onnx_op_groupnorm(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_norm *a = op->attr;

@@ -1,7 +1,7 @@
 /* Linear layers, activations and operations on shapes in ONNX. */
 #include "export/onnx_ops.h"
 
-/* Without a bias, the node has two inputs. */
+/* Adds a Gemm with the transposed weight. Without a bias, NULL ends the list of inputs after the weight. */
 const char *gt_onnx_op_linear(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_linear *a = op->attr;
@@ -50,7 +50,7 @@ static const char *multiply_by(struct gt_onnx *m, const char *x, double factor)
 	return GT_ONNX(m, "Mul", GT_IN(x, gt_onnx_float(m, factor)));
 }
 
-/* 0.5 x (1 + erf(x / sqrt(2))), or its approximation 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). */
+/* Adds 0.5 x (1 + erf(x / sqrt(2))) or, with `approximate`, 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). */
 const char *gt_onnx_op_gelu(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_gelu *a = op->attr;
@@ -64,7 +64,7 @@ const char *gt_onnx_op_gelu(const struct gt_onnx_op *op)
 	return GT_ONNX(m, "Mul", GT_IN(multiply_by(m, op->x, 0.5), sum));
 }
 
-/* log(1 + exp(beta x)) / beta, or x where beta x is above the threshold. */
+/* Adds log(1 + exp(beta x)) / beta, or x where beta x is above the threshold. */
 const char *gt_onnx_op_softplus(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_act *a = op->attr;
@@ -74,7 +74,7 @@ const char *gt_onnx_op_softplus(const struct gt_onnx_op *op)
 	return GT_ONNX(m, "Where", GT_IN(far, op->x, multiply_by(m, GT_ONNX(m, "Softplus", GT_IN(z)), 1 / a->number[0])));
 }
 
-/* The slopes, one for each channel, are broadcast over the pixels. */
+/* Adds a PRelu, whose slopes (one for each channel) are broadcast over the pixels. */
 const char *gt_onnx_op_prelu(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_prelu *a = op->attr;
@@ -90,7 +90,7 @@ const char *gt_onnx_op_scale(const struct gt_onnx_op *op)
 }
 
 /* ---- shapes and several inputs ---------------------------------------------------------------------------------------------------- */
-/* Returns the input: for identity, and for dropout in an evaluation. */
+/* For operations that change nothing in an evaluation, identity and dropout: returns the name of the input. */
 const char *gt_onnx_op_same(const struct gt_onnx_op *op)
 {
 	return op->x;

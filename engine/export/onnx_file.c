@@ -12,11 +12,12 @@ enum { MODEL_IR = 1, MODEL_PRODUCER, MODEL_PRODUCER_VERSION, MODEL_GRAPH = 7, MO
 enum { GRAPH_NAME = 2, GRAPH_INITIALIZER = 5 };
 enum { TENSOR_DIMS = 1, TENSOR_TYPE, TENSOR_NAME = 8, TENSOR_RAW };
 
-/* The parts of the file, without the encoded fields of struct gt_onnx and the values of the initializers. */
+/* Encoded parts of the file that are made when it is written. The other parts are in struct gt_onnx, and the values of the initializers are
+ * read one after the other. */
 struct parts {
 	struct gt_pb head;    /* ModelProto up to the length of the graph */
 	struct gt_pb name;    /* the name of the graph */
-	struct gt_pb *tensor; /* [ntensors] each initializer up to its values; malloc'ed */
+	struct gt_pb *tensor; /* [ntensors] encoded fields of each initializer that precede its values; malloc'ed */
 	struct gt_pb opset;
 	uint64_t bytes;       /* length of the file */
 	bool no_memory;
@@ -46,7 +47,7 @@ static void encode_model(const struct gt_onnx *m, struct parts *p)
 		p->no_memory |= p->tensor[i].no_memory;
 	}
 	struct gt_pb opset = {0};
-	gt_pb_string(&opset, 1, ""); /* the domain of the standard operators */
+	gt_pb_string(&opset, 1, ""); /* domain "": the standard operators of ONNX */
 	gt_pb_int(&opset, 2, GT_ONNX_OPSET);
 	gt_pb_message(&p->opset, MODEL_OPSET, &opset);
 	gt_pb_int(&p->head, MODEL_IR, GT_ONNX_IR);
@@ -110,7 +111,7 @@ static enum gt_code write_file(const struct gt_onnx *m, const struct parts *p, c
 		               path, (double)p->bytes / (1 << 30));
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file", path);
-	/* other users may read an export, so the umask determines its mode */
+	/* mode 0666 less the umask, because other users may read an export */
 	GT_TRY(gt_file_create_temporary(tmp, path, 0666, &f.fd, err));
 	enum gt_code code = write_model(&f, m, p, err);
 	if (code)

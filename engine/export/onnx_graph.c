@@ -1,4 +1,4 @@
-/* Translates the operations of the graph in order. */
+/* Translates the graph's nodes to ONNX, in the order of their execution. */
 #include "export/onnx_ops.h"
 #include <string.h>
 
@@ -25,8 +25,8 @@ const char *gt_onnx_operand(const struct gt_onnx_op *op, const char *name, int64
 	return gt_onnx_own_floats(op->m, 1, &n, v);
 }
 
-/* In the graph, a linear node multiplies the input of an lstm or gru by the weights, and the steps read a view of the product; ONNX's
- * operator includes this product. Returns the linear node. */
+/* Returns the index of the linear node whose product the node `steps` of an lstm or gru reads. ONNX's operator includes this product, so
+ * the linear node is not translated. */
 static int find_absorbed(const struct gt_graph *g, const struct gt_node *steps)
 {
 	const struct gt_node *view = &g->nodes[g->values[gt_node_operand(steps, "x")].producer];

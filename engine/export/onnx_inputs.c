@@ -9,7 +9,7 @@ static const char *declare_input(struct gt_onnx *m, const struct gt_value *v)
 }
 
 /* ---- images ----------------------------------------------------------------------------------------------------------------------- */
-/* x = pixel * scale + shift, as in the kernel that loads batches. */
+/* Declares an input of u8 pixels, and adds x = pixel * scale + shift, as the kernel computes it that loads batches. */
 static enum gt_code declare_pixels(struct gt_onnx *m, const struct gt_value *v, const char **name, struct gt_err *err)
 {
 	struct gt_attr_gather a;
@@ -23,7 +23,7 @@ static enum gt_code declare_pixels(struct gt_onnx *m, const struct gt_value *v, 
 }
 
 /* ---- tables ----------------------------------------------------------------------------------------------------------------------- */
-/* The statistics of the numeric columns (table_facts.h); the flags of missing values follow them in a row. */
+/* Statistics of the numeric columns (table_facts.h). In a row of the input, the flags of missing values follow the columns. */
 struct statistics {
 	float *mean, *std, *median; /* [n] */
 	int64_t n;
@@ -61,7 +61,8 @@ static enum gt_code read_statistics(struct gt_onnx *m, const struct gt_table_fac
 	return GT_OK;
 }
 
-/* Computes ((NaN ? median : x) - mean) / std, and a flag, 1 or 0, for each column that can have missing values. */
+/* Declares an input of numeric columns x, in which NaN is a missing value. Adds ((x is NaN ? median : x) - mean) / std, and a flag, 1 for a
+ * missing value and else 0, for each column that can have missing values. */
 static enum gt_code declare_columns(struct gt_onnx *m, const struct gt_value *v, const char **name, struct gt_err *err)
 {
 	struct statistics s = {0};

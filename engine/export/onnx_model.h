@@ -50,7 +50,7 @@ struct gt_onnx_tensor {
 	int rank;
 	int64_t dim[GT_MAX_RANK];
 	uint64_t bytes;
-	const void *data; /* NULL: parameter `param` of the source */
+	const void *data; /* values of the constant; NULL: the initializer is parameter `param` of the source */
 	int param;
 };
 
@@ -88,7 +88,7 @@ float *gt_onnx_room(struct gt_onnx *m, int64_t n);
 /* Returns an array for n names and a final NULL, in the arena; NULL: failure. */
 const char **gt_onnx_names(struct gt_onnx *m, int64_t n);
 
-/* Nodes that every family needs. */
+/* Functions that add nodes which several families of operations need. They return the name of the output. */
 const char *gt_onnx_reshape(struct gt_onnx *m, const char *x, int rank, const int64_t *dim); /* the first dimension is symbolic */
 const char *gt_onnx_cast(struct gt_onnx *m, const char *x, enum gt_onnx_type type);
 

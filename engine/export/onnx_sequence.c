@@ -19,13 +19,13 @@ const char *gt_onnx_op_embedding(const struct gt_onnx_op *op)
 }
 
 /* ---- tokens within their lengths -------------------------------------------------------------------------------------------------- */
-/* Returns a column [N, 1]. */
+/* Reshapes v, [N], to a column [N, 1]. */
 static const char *make_column(struct gt_onnx *m, const char *v)
 {
 	return gt_onnx_reshape(m, v, 2, (int64_t[]){0, 1});
 }
 
-/* Returns the mask of the first lengths[n] of T tokens. */
+/* Returns a mask [N, T] that is true for the first lengths[n] tokens of sample n. tokens: T. */
 static const char *length_mask(struct gt_onnx *m, const char *lengths, int64_t tokens)
 {
 	int64_t *index = gt_arena_alloc(m->arena, (size_t)tokens, sizeof *index);
@@ -121,7 +121,7 @@ const char *gt_onnx_op_positional(const struct gt_onnx_op *op)
 }
 
 /* ---- attention -------------------------------------------------------------------------------------------------------------------- */
-/* Returns [T, T]: 0 if token i may attend to token j, otherwise minus infinity. */
+/* Returns a mask [T, T] to add to attention scores: element [i, j] is 0 if token i may attend to token j, else minus infinity. */
 static const char *causal_scores(struct gt_onnx *m, int64_t tokens)
 {
 	float *v = gt_onnx_room(m, tokens * tokens);
@@ -131,7 +131,8 @@ static const char *causal_scores(struct gt_onnx *m, int64_t tokens)
 	return gt_onnx_own_floats(m, 2, (int64_t[]){tokens, tokens}, v);
 }
 
-/* Hides the keys after the length of a sample. If the length is 0, all scores are equal, and clear_empty sets the result to 0. */
+/* Sets the attention scores of the keys after the length of a sample to a very low value. If the length is 0, this makes all scores equal,
+ * and clear_empty later sets the output to 0. */
 static const char *hide_keys(struct gt_onnx *m, const char *scores, const char *lengths, int64_t tokens)
 {
 	const char *mask = gt_onnx_reshape(m, length_mask(m, lengths, tokens), 4, (int64_t[]){0, 1, 1, tokens});
@@ -144,7 +145,8 @@ static const char *clear_empty(struct gt_onnx *m, const char *y, const char *len
 	return GT_ONNX(m, "Where", GT_IN(some, y, gt_onnx_float(m, 0)));
 }
 
-/* The input contains queries, keys and values, one after another; parts is [3, N, heads, T, features of a head]. */
+/* Adds attention. The features of the input are the queries, the keys and the values, in this order; the input is reshaped and transposed
+ * to `parts`, [3, N, heads, T, features of a head]. */
 const char *gt_onnx_op_attention(const struct gt_onnx_op *op)
 {
 	const struct gt_attr_attention *a = op->attr;
@@ -167,7 +169,7 @@ const char *gt_onnx_op_attention(const struct gt_onnx_op *op)
 }
 
 /* ---- lstm and gru ----------------------------------------------------------------------------------------------------------------- */
-/* The order of the gates: for each gate of ONNX, the index of the gate in gtrain and PyTorch. */
+/* An operator of ONNX for recurrent layers. gate[i]: index, in the order of gtrain and PyTorch, of gate i in ONNX's order. */
 struct cell {
 	const char *type;
 	int gates, gate[4];
@@ -191,7 +193,7 @@ static const char *gate_weights(struct gt_onnx *m, const struct cell *c, int par
 	return gt_onnx_own_floats(m, 3, (int64_t[]){1, d.dim[0], d.dim[1]}, v);
 }
 
-/* Returns the biases of the input, followed by the biases of the state. */
+/* Returns an initializer with the gates' biases of the input (parameter `input`), followed by those of the state (parameter `state`). */
 static const char *gate_biases(struct gt_onnx *m, const struct cell *c, int input, int state, int64_t rows)
 {
 	float *v = gt_onnx_room(m, 2 * rows);

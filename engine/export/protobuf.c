@@ -20,7 +20,7 @@ static void append_bytes(struct gt_pb *m, const void *data, size_t n)
 	m->n += n;
 }
 
-/* Each byte has seven bits of the value, lowest bits first; its highest bit is 1 if another byte follows. */
+/* Appends a varint: each byte has seven bits of the value, lowest bits first, and its highest bit is 1 if another byte follows. */
 static void append_varint(struct gt_pb *m, uint64_t v)
 {
 	uint8_t buf[10];
@@ -47,7 +47,7 @@ void gt_pb_int(struct gt_pb *m, int field, int64_t value)
 void gt_pb_float(struct gt_pb *m, int field, float value)
 {
 	append_tag(m, field, WIRE_32_BITS);
-	append_bytes(m, &value, sizeof value); /* little-endian, as all supported machines */
+	append_bytes(m, &value, sizeof value); /* the file format is little-endian, as all supported machines are */
 }
 
 void gt_pb_head(struct gt_pb *m, int field, uint64_t n)

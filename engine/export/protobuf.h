@@ -29,7 +29,7 @@ void gt_pb_bytes(struct gt_pb *m, int field, const void *data, size_t n);
 void gt_pb_message(struct gt_pb *m, int field, struct gt_pb *part);
 /* Appends the fields of part to m, and frees part. */
 void gt_pb_join(struct gt_pb *m, struct gt_pb *part);
-/* Writes the head of a field of n bytes; the caller writes these bytes after m. */
+/* Appends the head of a field whose content has n bytes: its number and n. The caller writes these n bytes to the file after m. */
 void gt_pb_head(struct gt_pb *m, int field, uint64_t n);
 void gt_pb_free(struct gt_pb *m); /* m is then an empty message */
 

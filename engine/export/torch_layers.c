@@ -90,7 +90,7 @@ void gt_torch_batchnorm(const struct gt_torch_layer *l)
 	                a->track ? "" : ", track_running_stats=False");
 }
 
-/* The layer normalises over all dimensions of the node except the batch. */
+/* Writes nn.LayerNorm, whose normalized_shape is the shape of the node's input without the batch. */
 void gt_torch_layernorm(const struct gt_torch_layer *l)
 {
 	const struct gt_attr_norm *a = l->attr;
@@ -173,7 +173,8 @@ void gt_torch_scale(const struct gt_torch_layer *l)
 }
 
 /* ---- several inputs and shapes ---------------------------------------------------------------------------------------------------- */
-/* Combines the inputs by an operator. If one input is [N, C] and another [N, C, H, W], the first is broadcast over the pixels. */
+/* Writes an expression that combines the inputs by an operator of Python. If the inputs are [N, C] and [N, C, H, W], the input [N, C] is
+ * broadcast over the pixels. */
 static void join_inputs(const struct gt_torch_layer *l, const char *operator)
 {
 	char text[512] = "";
@@ -201,7 +202,7 @@ void gt_torch_concat(const struct gt_torch_layer *l)
 	gt_torch_line(l, "torch.cat((%s), 1)", text);
 }
 
-/* The modules of the layer have the names NAME.0 and NAME.1. */
+/* Writes a shortcut: an identity, or nn.Sequential, whose convolution and batch normalisation get the names NAME.0 and NAME.1. */
 void gt_torch_shortcut(const struct gt_torch_layer *l)
 {
 	const struct gt_node *conv = gt_torch_node(l, GT_OP_CONV2D, NULL);

@@ -86,7 +86,8 @@ static const struct gt_node *find_last_node(const struct gt_graph *g, int layer)
 	return n;
 }
 
-/* Writes the variable of input i of the model: its name if this is a data field of gtrain, which is no keyword of Python. */
+/* Writes the name of the Python variable for input i of the model: the input's own name if it is one of `plain`, none of which is a keyword
+ * of Python, else "input<i>". */
 static const char *input_variable(const struct gt_graph *g, int i, char buf[16])
 {
 	static const char *const plain[] = {"input", "image", "values", "codes", "tokens", "lengths"};
@@ -121,7 +122,7 @@ static void describe_layer(struct gt_torch_layer *l, const struct gt_model_spec 
 	bool composite = s->op->code == GT_OP_COUNT;
 	const struct gt_node *last = find_last_node(l->g, l->index);
 	l->node = composite ? NULL : gt_torch_node(l, s->op->code, NULL);
-	if (!l->node) /* a composite layer, or add and mul of channels, which have no attributes */
+	if (!l->node) /* a composite layer, or an add or mul by channels, whose node has another operation than the layer type */
 		l->node = last;
 	l->attr = composite ? s->attr : l->node->attr;
 	l->dy = gt_graph_desc(l->g, gt_node_first_output(last));
@@ -163,7 +164,7 @@ static void write_tied(FILE *f, const struct gt_graph *g)
 	fprintf(f, "}  # weights that the file stores under the name of another layer\n");
 }
 
-/* A JSON string is also a Python string. */
+/* Writes the constants of model.py. Strings are written as JSON, because a JSON string is also a string literal of Python. */
 static enum gt_code write_constants(FILE *f, const struct gt_export_source *s, struct gt_err *err)
 {
 	int64_t n = gt_export_classes(s), known = 0;

@@ -68,7 +68,7 @@ void gt_torch_class_token(const struct gt_torch_layer *l)
 	gt_torch_line(l, "torch.cat((self[\"%s\"].weight.expand(len(%s), 1, -1), %s), 1)", l->spec->name, l->x[0], l->x[0]);
 }
 
-/* The factors are a depthwise convolution with one filter of size 1 for each channel. */
+/* Writes layer_scale as a depthwise 1x1 convolution, as in the graph. Inputs that are no images are multiplied by its weight instead. */
 void gt_torch_layer_scale(const struct gt_torch_layer *l)
 {
 	long long channels = (long long)l->dx[0]->dim[l->dx[0]->rank == 4 ? 1 : l->dx[0]->rank - 1];

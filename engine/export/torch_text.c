@@ -1,4 +1,4 @@
-/* The parts of model.py that are equal for all models. */
+/* The source text of model.py that does not depend on the model: imports, helper functions and the base class. */
 #include "export/torch_model.h"
 
 const char gt_torch_head[] =

@@ -4,7 +4,7 @@
  * Several nodes make the gradient of a tied parameter, one for each of its layers. */
 #include "ir/rows.h"
 
-/* An entry in the list of gradients of a value; the gradients are summed. */
+/* One gradient of a value, from one node that reads the value. The gradient of the value is the sum of the entries in its list. */
 struct part {
 	struct part *next;
 	gt_vid v;
@@ -12,8 +12,8 @@ struct part {
 
 struct walk {
 	struct gt_graph *g;
-	bool *need;         /* [value]: whether its gradient is needed */
-	struct part **part; /* [value]: list of its gradients so far, the newest first */
+	bool *need;         /* [values of g]: whether the gradient of the value is needed */
+	struct part **part; /* [values of g]: list of the gradients of the value that were added so far, the newest first */
 };
 
 static enum gt_code push_gradient(struct walk *w, gt_vid of, gt_vid grad, struct gt_err *err)

@@ -237,7 +237,7 @@ enum gt_code gt_graph_build(struct gt_arena *a, const struct gt_model_spec *m, i
 	for (int i = 0; i < ninputs; i++)
 		GT_TRY(add_input(g, &inputs[i], batch, err));
 	GT_TRY(build_layers(g, m, inputs, ninputs, err));
-	g->spec = NULL; /* the caller owns the layer specs and may free them */
+	g->spec = NULL; /* only valid while the graph is built: the caller may then free the layer specs */
 	g->groups = NULL;
 	g->ngroups = 0;
 	g->layer = -1;
@@ -284,7 +284,8 @@ enum gt_code gt_graph_loss(struct gt_graph *g, const struct gt_loss_spec *loss, 
 		prefix_loss_key(err);
 	if (code != GT_OK || !g->train || g->compute != GT_F16)
 		return code;
-	/* f16 gradients would be too small without the loss scale; the planner binds this operand to the scaler. */
+	/* The loss node multiplies f16 gradients by the loss scale, so that they do not underflow. The planner binds this operand to the loss
+	 * scale in struct gt_scaler. */
 	gt_vid scale;
 	d = gt_tdesc_make(GT_F64, 0, NULL, false);
 	GT_TRY(gt_graph_value(g, "loss.scale", GT_V_SCALE, &d, &scale, err));

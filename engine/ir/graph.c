@@ -210,7 +210,7 @@ static enum gt_code tied_param(struct gt_graph *g, struct gt_node *n, const int6
 	return GT_OK;
 }
 
-/* Refuses keys that change the random initial values, for a layer whose weight begins with equal values. */
+/* Rejects keys that change random initial values if all initial values of the layer's weight are equal. */
 static enum gt_code check_constant(const struct gt_layer_spec *s, enum gt_init_method then, struct gt_err *err)
 {
 	if (s->init_std > 0)

@@ -171,8 +171,8 @@ static inline enum gt_phase gt_node_phase(const struct gt_node *n)
 	return n->deferred ? GT_PHASE_W : n->backward ? GT_PHASE_B : GT_PHASE_F;
 }
 
-/* One layer of the config, after block templates are expanded. */
 #define GT_MAX_LAYER_IN 8
+/* One layer of the config, after block templates are expanded. */
 struct gt_layer_spec {
 	const char *name;
 	const struct gt_op *op;
@@ -257,7 +257,7 @@ enum gt_code gt_graph_differentiate(struct gt_graph *g, struct gt_err *err);
  * and so on. GT_EINTERNAL: an invariant does not hold, which is a bug in gtrain. */
 enum gt_code gt_graph_verify(const struct gt_graph *g, struct gt_err *err);
 
-/* layer_depth.c. A block is a sequence of parameters whose layers' names have the same part before the first dot ("layer1" of
+/* In layer_depth.c. A block is a sequence of parameters whose layers' names have the same part before the first dot ("layer1" of
  * "layer1.0.conv1"); a sequence of only normalisation parameters belongs to the preceding block. gt_graph_depth returns the number of
  * blocks after the block of a parameter: 0 for the last block, the head. gt_graph_block returns the name of a parameter's block, and
  * its length in *length. */
@@ -308,7 +308,7 @@ bool gt_graph_learns(const struct gt_graph *g, gt_vid param); /* whether param i
                                                                  present (not -1) and not frozen */
 bool gt_graph_borrows(const struct gt_graph *g, const struct gt_node *n, gt_vid param); /* whether param (a parameter or its work copy) is
                                                                                            owned by another layer than n's */
-/* Returns whether node i, which makes gradient v, adds to v, because an earlier node makes v too. */
+/* Returns whether node i, which has gradient v as an output, must add to v instead of writing it, because an earlier node writes v. */
 bool gt_graph_grad_adds(const struct gt_graph *g, int i, gt_vid v);
 void gt_node_input(struct gt_node *n, gt_vid v); /* appends an input to n; v = -1: the input is absent */
 /* Return the value, or its description, of the operand of n that the signature of its operation (kernels/opcall.h) calls `name`:

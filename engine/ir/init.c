@@ -47,7 +47,7 @@ int64_t gt_init_torch_draws(struct gt_init d, enum gt_dtype t, int64_t n)
 		return 0;
 	if (d.kind == GT_INIT_UNIFORM)
 		return n;
-	if (n < 16) /* values are drawn in pairs, each from two 64-bit draws */
+	if (n < 16) /* PyTorch draws so few normal values in pairs, and each pair takes two 64-bit draws */
 		return (n + 1) / 2 * (t == GT_F64 ? 2 : 4);
 	return n + (n % 16 ? 16 : 0);
 }
@@ -110,7 +110,7 @@ static void fill_dirac(const struct gt_param *p, void *out)
 		put_value(p, out, (i * d[1] + i) * area + d[2] / 2 * d[3] + d[3] / 2, 1);
 }
 
-/* Scales the values to the standard deviation init_std, which is unbiased as in torch.std. */
+/* Multiplies the values by a factor, so that their standard deviation (unbiased, as of torch.std) is p->init_std. */
 static void scale_to_std(const struct gt_param *p, void *out, int64_t n)
 {
 	double mean = 0, sum = 0;

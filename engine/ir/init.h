@@ -21,7 +21,7 @@
 struct gt_init_stream {
 	uint64_t seed;
 	struct gt_mt19937 torch; /* PyTorch's generator, for method `torch` */
-	struct gt_mt19937 skipped; /* state of `torch` before gt_param.torch_skip draws were skipped */
+	struct gt_mt19937 skipped; /* copy of `torch` from before the draws that gt_param.torch_skip skips, for the parameter that uses them */
 };
 
 void gt_init_begin(struct gt_init_stream *s, uint64_t seed);

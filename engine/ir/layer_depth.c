@@ -13,8 +13,8 @@ static bool is_same_block(const char *a, const char *b)
 	return n == first_part_len(b) && !strncmp(a, b, n);
 }
 
-/* Returns whether parameter i begins a block: the first part of its layer's name differs from that of parameter i - 1, and of the
- * parameters from i on with this part, not all belong to normalisations. */
+/* Returns whether parameter i begins a block. A block is a sequence of parameters whose layers' names have the same first part ("layer1" of
+ * "layer1.0.conv1"). A sequence that has only parameters of normalisations belongs to the block before it. */
 static bool begins_block(const struct gt_graph *g, int i)
 {
 	const char *layer = g->params[i].layer;

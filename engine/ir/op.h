@@ -13,7 +13,7 @@
 
 #include "opcall.h"
 
-struct gt_graph; /* graph.h, which includes this header */
+struct gt_graph; /* defined in ir/graph.h, which includes this header */
 struct gt_node;
 struct gt_layer_spec;
 typedef int gt_vid; /* index of a value of a graph; -1: none */
@@ -56,7 +56,8 @@ struct gt_op {
 	size_t attr_size;       /* of a composite: bytes of its attribute struct; else 0 (gt_op_attr_size works for all) */
 	struct {
 		uint8_t out, in;
-	} inplace, inplace2;    /* with GT_OPF_INPLACE: an output that may overwrite an input; inplace2: a second pair, both 0: none */
+	} inplace, inplace2;    /* with GT_OPF_INPLACE: indices of an output and of the input that it may overwrite; inplace2: a second such
+	                         * pair, {0, 0}: none */
 
 	/* Returns whether a layer with these attributes processes each token of an input [N, T, C] separately. Its node then gets the input as
 	 * a view [N * T, C]. NULL: never. */

@@ -16,7 +16,7 @@ GT_ACTIVATIONS(GT_X)
 UNARY_GRADIENT(softmax_gradient, GT_OP_SOFTMAX_DX, gt_node_operand(n, "y"))
 UNARY_GRADIENT(log_softmax_gradient, GT_OP_LOG_SOFTMAX_DX, gt_node_operand(n, "y"))
 UNARY_GRADIENT(scale_gradient, GT_OP_SCALE, -1)
-UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* the gradient node draws the same mask again */
+UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* -1: the gradient needs only dy, because its kernel draws the same mask again */
 
 #define UNARY(opcode, text, more_flags, ...)                                                                                               \
 	{                                                                                                                                      \
@@ -26,7 +26,7 @@ UNARY_GRADIENT(dropout_gradient, GT_OP_DROPOUT, -1) /* the gradient node draws t
 #define GT_NUMBER(i, text, default_value, minimum, maximum, help_text)                                                                     \
 	GT_KEY(gt_attr_act, text, number[i], GT_ATTR_FLOAT, .def = default_value, .min = minimum, .max = maximum, .help = help_text)
 #define GT_X(arg, CODE, name, saved, numbers, grain, attr, text, names, ...)                                                               \
-	static const struct gt_attr_def name##_attrs[4] = {__VA_ARGS__}; /* the last entry has key NULL */
+	static const struct gt_attr_def name##_attrs[4] = {__VA_ARGS__}; /* at most 3 keys; the entry after the last key is zero */
 GT_ACTIVATIONS(GT_X)
 #undef GT_X
 
@@ -91,7 +91,7 @@ static enum gt_code prelu_infer(struct gt_graph *g, struct gt_node *n, struct gt
 	return gt_infer_same(g, n, err);
 }
 
-/* One node makes dx and dw. It makes dx even if dx is not needed, because it is rare that only this weight is trained. */
+/* Appends one node for dx and dw. It computes dx even if dx is not needed, which is only the case if no layer before it is trained. */
 static enum gt_code prelu_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;
@@ -119,7 +119,7 @@ static const struct gt_attr_def prelu_attrs[] = {
 };
 
 const struct gt_op gt_ops_act[] = {
-/* The row of an activation, and the row of its gradient. Both may run in place. */
+/* Makes the rows of an activation and of its gradient. Both operations may overwrite their first input. */
 #define GT_X(arg, CODE, id, saved, numbers, grain, attr, text, names, ...)                                                                 \
 	UNARY(GT_OP_##CODE, text, GT_OPF_INPLACE | GT_OPF_CHEAP | GT_OPF_TOKENS, .infer = gt_infer_same, .gradient = id##_gradient,            \
 	      .also = names, .attrs = id##_attrs),                                                                                             \

@@ -50,7 +50,8 @@ static const struct gt_attr_def positional_attrs[] = {
 };
 
 /* ---- class_token ----------------------------------------------------------------------------------------------------------------- */
-/* A learned vector for each sample of x, [N, 1, C], which is 0: `positional` of the kind `same` adds the vector to it. */
+/* Infers the node that adds the learned token, a table of one row, to x: zeros [N, 1, C], one for each sample. Its operation is that of the
+ * layer type positional with kind = "same". */
 static enum gt_code token_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	struct gt_tdesc x = *gt_node_desc(g, n, "x");
@@ -59,7 +60,7 @@ static enum gt_code token_infer(struct gt_graph *g, struct gt_node *n, struct gt
 	return gt_infer_same(g, n, err);
 }
 
-/* For a node whose output is zeros with the shape of x: x gets no gradient. */
+/* For the node that makes these zeros: x determines only their shape, so x gets no gradient. */
 static enum gt_code no_gradient(GT_GRADIENT_ARGS)
 {
 	(void)g, (void)n, (void)dy, (void)want, (void)dx, (void)err;

@@ -5,8 +5,8 @@ struct attr_shortcut {
 	int64_t out, stride;
 };
 
-/* The shortcut of a ResNet block: the input itself if the shape stays the same, else a 1x1 convolution and a batch normalisation, named
- * "<name>.0" and "<name>.1" as in torchvision's `downsample`. */
+/* Adds the shortcut of a ResNet block: the input itself if the shape stays the same, else a 1x1 convolution and a batch normalisation,
+ * named "<name>.0" and "<name>.1" as in torchvision's `downsample`. */
 static enum gt_code shortcut_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
                                     struct gt_err *err)
 {

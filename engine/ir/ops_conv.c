@@ -71,7 +71,7 @@ static double conv_dw_flops(const struct gt_graph *g, const struct gt_node *n)
 	return conv_flops_of(g, gt_node_operand(n, "dy"), gt_node_first_output(n));
 }
 
-#define CELLS 65536 /* this upper bound keeps products of these sizes far from overflow */
+#define CELLS 65536 /* upper bound of kernel sizes, strides, paddings and dilations, so that their products cannot overflow */
 static const struct gt_attr_def conv_attrs[] = {
     GT_KEY(gt_attr_conv2d, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output channels"),
     GT_KEY(gt_attr_conv2d, "kernel", kernel, GT_ATTR_INT2, .def = GT_REQUIRED, .min = 1, .max = CELLS,
@@ -90,10 +90,10 @@ static const struct gt_attr_def conv_attrs[] = {
 
 /* ---- layer_scale --------------------------------------------------------------------------------------------------------- */
 struct attr_layer_scale {
-	double value; /* initial value of all factors */
+	double value; /* initial value of the learned factors, one for each channel */
 };
 
-/* A depthwise 1x1 convolution whose filters all begin with the same value. */
+/* Infers the node of layer_scale: a depthwise 1x1 convolution, whose filters all have the same initial value. */
 static enum gt_code factors_infer(struct gt_graph *g, struct gt_node *n, struct gt_err *err)
 {
 	const struct attr_layer_scale *a = g->spec->attr;
@@ -108,7 +108,8 @@ static enum gt_code factors_infer(struct gt_graph *g, struct gt_node *n, struct 
 static const struct gt_op factors_op = {
     .code = GT_OP_CONV2D, .infer = factors_infer, .gradient = conv_gradient, .flops = conv_flops};
 
-/* The features of a sample or of a token are the channels of an image of one pixel. */
+/* Adds layer_scale. An input that is not an image is reshaped to images of one pixel, whose channels are the features of a sample or of a
+ * token. */
 static enum gt_code layer_scale_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
                                        struct gt_err *err)
 {

@@ -17,7 +17,7 @@ static enum gt_code linear_infer(struct gt_graph *g, struct gt_node *n, struct g
 	return gt_graph_output(g, n, NULL, &d, &y, err);
 }
 
-/* The dot products of a token do not depend on other tokens. */
+/* Returns true: a linear layer processes each token separately. */
 static bool linear_per_token(const void *attr)
 {
 	(void)attr;
@@ -48,7 +48,8 @@ static const struct gt_attr_def linear_attrs[] = {
     GT_KEYS_END,
 };
 
-/* torch.nn.MultiheadAttention draws the weight of the packed projection from xavier_uniform_ and sets both biases to 0. */
+/* Infers a projection of attention. As in torch.nn.MultiheadAttention, the weight of the packed input projection begins with values of
+ * xavier_uniform_, and the biases of both projections begin with 0. */
 static enum gt_code infer_projection(struct gt_graph *g, struct gt_node *n, const char *weight, struct gt_init init, const char *bias,
                                      struct gt_err *err)
 {
@@ -70,7 +71,8 @@ static enum gt_code in_proj_infer(struct gt_graph *g, struct gt_node *n, struct 
 	struct gt_init xavier = {GT_INIT_UNIFORM, sqrt(6.0 / (double)(in + out))};
 	int first = g->nparams;
 	GT_TRY(infer_projection(g, n, "in_proj_weight", xavier, "in_proj_bias", err));
-	g->params[first].torch_skip = in * in + (bias ? in : 0); /* the draws of the output projection; its bias is set to 0 */
+	/* PyTorch draws the weight and the bias of the output projection before this weight, and then sets the bias to 0. */
+	g->params[first].torch_skip = in * in + (bias ? in : 0);
 	return GT_OK;
 }
 
@@ -96,7 +98,7 @@ static double linear_back_flops(const struct gt_graph *g, const struct gt_node *
 	return 2 * linear_dw_flops(g, n);
 }
 
-/* The planner adds these nodes to a graph (plan/backend_fusion.c). */
+/* The rows of linear+loss and linear.dx+dw are for fused nodes, which only the planner adds to a graph (plan/backend_fusion.c). */
 
 const struct gt_op gt_ops_linear[] = {
     {

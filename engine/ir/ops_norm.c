@@ -58,15 +58,15 @@ static enum gt_code batchnorm_infer(struct gt_graph *g, struct gt_node *n, struc
 	struct gt_attr_norm *a = n->attr;
 	struct gt_tdesc x = *gt_node_desc(g, n, "x");
 	int64_t channels = x.dim[1];
-	int still; /* group that freezes the running statistics; -1: none */
+	int still; /* index of the entry of train.groups that freezes the running statistics of n; -1: none */
 	GT_TRY(find_frozen_stats_group(g, n, a->track, &still, err));
 	a->train = (g->train && still < 0) || !a->track;
-	/* The variance of a single value is 0, so the result would be meaningless. */
+	/* Without running statistics, an evaluation uses the batch's variance, which is 0 for a single value. */
 	if (!g->train && !a->track && gt_tdesc_count(&x) == channels)
 		return gt_fail(err, GT_ECONFIG,
 		               "expected more than one value per channel in an evaluation without running statistics (track_running_stats = "
 		               "false), got a batch of 1: choose a data.eval_batch that leaves no last batch of 1, or track_running_stats = true");
-	/* The unbiased variance would divide by 0; PyTorch rejects this too. */
+	/* The unbiased variance of a single value would divide by 0; PyTorch rejects this batch, too. */
 	if (g->train && a->train && !g->sync_bn && gt_tdesc_count(&x) == channels)
 		return gt_fail(err, GT_ECONFIG,
 		               "expected more than one value per channel in training, got a batch of 1: choose another batch size");
@@ -178,7 +178,7 @@ static enum gt_code batchnorm_gradient(GT_GRADIENT_ARGS)
 	return norm_gradient(g, n, dy, want, dx, GT_OP_BATCHNORM_DX, err);
 }
 
-/* Recomputes y from the statistics that the forward pass has saved. */
+/* For gt_op.again: appends a node that recomputes y from x and the statistics mean and rstd, which the forward pass has saved. */
 static enum gt_code recompute_batchnorm(struct gt_graph *g, const struct gt_node *n, struct gt_node **out, struct gt_err *err)
 {
 	gt_vid y;

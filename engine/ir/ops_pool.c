@@ -82,7 +82,7 @@ static enum gt_code maxpool_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_MAXPOOL2D_DX, gt_node_operand(n, "idx"));
 }
 
-/* Uses maxpool2d.dx with kernel 0, 0: then only idx determines the windows. */
+/* Uses the operation maxpool2d.dx with kernel {0, 0}, which means that idx alone determines where each element of dy is added. */
 static enum gt_code adaptive_max_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_attr_pool2d *a;

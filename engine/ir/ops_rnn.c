@@ -17,7 +17,7 @@ struct attr_rnn_layer {
 
 enum output { OUTPUT_TOKENS, OUTPUT_LAST };
 
-/* The differences between the two types. */
+/* The properties in which the layer types lstm and gru differ. */
 struct kind {
 	enum gt_opcode steps, steps_dx;
 	int gates;
@@ -60,7 +60,7 @@ static enum gt_code steps_gradient(const struct kind *kind, GT_GRADIENT_ARGS)
 	dh = dx[0];
 	if (kind == &gru)
 		GT_TRY(gt_graph_output(g, b, "dh", &x, &dh, err));
-	/* The gradients of w and of the bias are computed as in a linear layer with the input `before`. */
+	/* linear.dw makes the gradients of weight_hh and bias_hh, from dh and the hidden states `before` each token. */
 	int64_t rows = x.dim[0] * x.dim[1];
 	struct gt_attr_linear *attr;
 	GT_NEW(attr, g->arena, 1, err);
@@ -257,7 +257,7 @@ const struct gt_op gt_ops_rnn[] = {
           "nn.LSTM|blstm|bilstm|rnn", lstm_expand),
     LAYER("gru", "gated recurrent units over [batch, tokens, features] (torch.nn.GRU, batch_first); inputs as for lstm", "nn.GRU|bigru",
           gru_expand),
-    /* The gates of a token overwrite its part of x, and the gradient of this part overwrites the gates. */
+    /* In place: the forward pass overwrites x by the gates, and the backward pass overwrites the gates by the gradient of x. */
     {.code = GT_OP_LSTM_STEPS, .flags = GT_OPF_INPLACE, .inplace = {1, 0}, .infer = steps_infer, .gradient = lstm_gradient,
      .flops = steps_flops},
     {.code = GT_OP_GRU_STEPS, .flags = GT_OPF_INPLACE, .inplace = {1, 0}, .infer = steps_infer, .gradient = gru_gradient,

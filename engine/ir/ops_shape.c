@@ -15,7 +15,7 @@ static enum gt_code flatten_gradient(GT_GRADIENT_ARGS)
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN_DX, -1);
 }
 
-/* flatten.dx is also used as the forward operation that reshapes [batch, features] to rank 4. */
+/* For the forward node that reshapes [batch, features] to an image, whose opcode is flatten.dx: its gradient is flatten. */
 static enum gt_code unflatten_gradient(GT_GRADIENT_ARGS)
 {
 	return gt_gradient_unary(g, n, dy, want, dx, err, GT_OP_FLATTEN, -1);
@@ -37,7 +37,7 @@ static bool flatten_dx_alias(const struct gt_graph *g, const struct gt_node *n)
 	return has_pytorch_order(gt_node_desc(g, n, "dx"));
 }
 
-/* The gradient of each input is dy itself. */
+/* For identity and add: the gradient of each input is dy itself, so no node is added. */
 static enum gt_code identity_gradient(GT_GRADIENT_ARGS)
 {
 	(void)g, (void)err;
@@ -115,7 +115,7 @@ static enum gt_code mul_gradient(GT_GRADIENT_ARGS)
 	return GT_OK;
 }
 
-/* dx = dy * v, dv = the sum over the pixels of dy * x. */
+/* For y = x * v with one v for each channel: dx = dy * v, and dv is the sum over the pixels of dy * x. */
 static enum gt_code mul_channels_gradient(GT_GRADIENT_ARGS)
 {
 	struct gt_node *b;
@@ -175,7 +175,7 @@ static enum gt_code concat_infer(struct gt_graph *g, struct gt_node *n, struct g
 	return gt_graph_output(g, n, NULL, &d, &y, err);
 }
 
-/* One node splits dy into the gradients of all inputs, even those that are not needed, because the kernel's inner loop is the same. */
+/* Appends one node that splits dy into the gradients of all inputs, even of inputs that need none, so that one kernel handles all cases. */
 static enum gt_code concat_gradient(GT_GRADIENT_ARGS)
 {
 	static const char *const suffix[GT_MAX_LAYER_IN] = {"dx0", "dx1", "dx2", "dx3", "dx4", "dx5", "dx6", "dx7"};

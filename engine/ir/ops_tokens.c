@@ -57,7 +57,7 @@ enum gt_code gt_graph_unflatten(struct gt_graph *g, const char *name, gt_vid v, 
 	return gt_graph_output(g, n, NULL, &d, out, err);
 }
 
-/* An NHWC tensor is first flattened (an NHWC result: unflattened), so that elements keep PyTorch's order. */
+/* Adds a reshape. An image (NHWC) is first flattened, and an image as the result is unflattened, so that elements have PyTorch's order. */
 static enum gt_code reshape_expand(struct gt_graph *g, const struct gt_layer_spec *s, const gt_vid *in, int nin, gt_vid *y,
                                    struct gt_err *err)
 {

@@ -1,5 +1,5 @@
-/* Internal to engine/ir: macros and functions that the files of rows (ops_*.c) share. A file has one family (op.h): an array of rows: the
- * layers in the manual's order, then their gradients and other internal operations. */
+/* Internal header of engine/ir: macros and functions that the files of rows (ops_*.c) share. Each file has the array of rows of one family
+ * (op.h): the layers in the manual's order, then their gradients and other internal operations. */
 #ifndef GT_IR_ROWS_H
 #define GT_IR_ROWS_H
 

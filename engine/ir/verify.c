@@ -51,7 +51,7 @@ static enum gt_code check_node(const struct gt_graph *g, int i, bool *made, stru
 	const struct gt_node *n = &g->nodes[i];
 	if (!n->op || !n->name || n->op->code >= GT_OP_COUNT || (gt_op_attr_size(n->op) && !n->attr))
 		return gt_fail(err, GT_EINTERNAL, "verify: node %d has no operation, no name or no attributes", i);
-	int least = n->op->code != GT_OP_COMM; /* minimum of inputs and of outputs: a send has no output, a receive no input */
+	int least = n->op->code != GT_OP_COMM; /* minimum of inputs and of outputs: 0 for sends and receives, else 1 */
 	if (n->nin < least || n->nin > GT_MAX_IO || n->nout < least || n->nout > GT_MAX_IO || n->ndata < least || n->ndata > n->nin ||
 	    n->nin + n->nout < 1)
 		return gt_fail(err, GT_EINTERNAL, "verify: node %d (%s) has an invalid number of operands: %d inputs (%d with data) and %d outputs",

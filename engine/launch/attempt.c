@@ -50,11 +50,11 @@ static enum gt_code open_shared_resources(struct gt_attempt *a, struct gt_err *e
 }
 
 /* ---- start of a rank ---------------------------------------------------------------------------------------------------------------- */
-/* All data of the new process, prepared before fork(): after fork(), only async-signal-safe calls are allowed. */
+/* The data that the new process uses before exec, prepared before fork(), because then only async-signal-safe calls are allowed. */
 struct spawn_args {
 	char **env;
 	char text[12][48];
-	int link, out; /* the rank's ends of the socket to the launcher and of the pipe for its output */
+	int link, out; /* descriptors of the rank: its end of the socket to the launcher, and the write end of the pipe for its output */
 	bool pin;
 	cpu_set_t cpus;
 	pid_t launcher;
@@ -194,7 +194,7 @@ enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigs
 	GT_TRY(open_shared_resources(a, err));
 	for (int i = 0; i < n; i++)
 		GT_TRY(start_rank(a, i, place, nplaces, argv, mask, err));
-	gt_fd_close(&a->listen_fd); /* rank 0 owns the listener from now on, so that the port is free when rank 0 ends */
+	gt_fd_close(&a->listen_fd); /* only rank 0 keeps the listener open, so that the port is free when rank 0 ends */
 	return GT_OK;
 }
 
@@ -204,7 +204,7 @@ void gt_attempt_close(struct gt_attempt *a)
 		struct gt_child *c = &a->child[i];
 		if (c->pid && !c->gone) { /* the rank still runs, because the attempt failed after starting it */
 			kill(-c->pid, SIGKILL);
-			kill(c->pid, SIGKILL); /* the rank may not lead its process group yet */
+			kill(c->pid, SIGKILL); /* kill the process, too: its process group may not exist yet */
 			while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
 				;
 		}

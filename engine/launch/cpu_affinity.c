@@ -23,7 +23,7 @@ int gt_cpu_list(struct gt_cpu_info out[CPU_SETSIZE])
 	cpu_set_t set;
 	int n = 0;
 	CPU_ZERO(&set);
-	if (sched_getaffinity(0, sizeof set, &set)) /* EINVAL: the machine has more processors than cpu_set_t can hold */
+	if (sched_getaffinity(0, sizeof set, &set)) /* fails with EINVAL if the machine has more processors than a cpu_set_t can hold */
 		return 0;
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, &set))

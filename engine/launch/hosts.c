@@ -42,7 +42,7 @@ struct gt_hosts {
 	struct host_message_state {
 		bool known;   /* a message of this kind has arrived; later messages are ignored, except a second SIGINT */
 		bool fresh;   /* gt_hosts_receive() has not yet returned this message */
-		double until; /* time until which hosts that connect receive this message */
+		double until; /* time (gt_clock) until which a host that connects gets this message */
 		struct gt_host_message word;
 	} news[2]; /* the message about a failure (FAILED) and the message about a stop (STOPPED) */
 };
@@ -75,7 +75,7 @@ static void close_conn(struct host_conn *l)
 static void send_message(struct gt_hosts *h, struct host_conn *l, const struct gt_host_message *w)
 {
 	if (l->c.fd >= 0 && !gt_rdv_send_frame(&l->c, is_node0(h), w, sizeof *w, gt_clock()))
-		close_conn(l); /* the other launcher does not read messages */
+		close_conn(l); /* the send buffer is full, because the other launcher reads no messages, or the connection is lost */
 }
 
 /* Sends each known message to every connected host that has not received it. */
@@ -145,7 +145,7 @@ static void read_message(struct gt_hosts *h, struct host_conn *l)
 	else
 		record_message(h, w, LATE_S);
 	if (h->news[FAILED].known && !is_node0(h))
-		close_conn(l); /* no other message will follow, and node 0 waits until this connection is closed */
+		close_conn(l); /* a failure is the last message of an attempt, and node 0 waits until the connection is closed */
 	free(data);
 }
 
@@ -300,7 +300,7 @@ enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *
 	if (code == GT_OK && is_node0(h))
 		code = open_listeners(h, s, rendezvous_fd, err);
 	else if (code == GT_OK && getaddrinfo(s->addr, NULL, &hints, &h->at))
-		h->at = NULL; /* the ranks of this host will report that node 0's name has no address */
+		h->at = NULL; /* no error here: the ranks of this host will report that node 0's name has no address */
 	if (code == GT_OK && gt_auth_open(&h->auth, GT_HOSTS_MAGIC, h->token, sizeof h->token, h->listener, h->nnodes))
 		watch_fd(h, h->auth.epoll, count_peers(h));
 	else if (code == GT_OK)
@@ -329,7 +329,7 @@ void gt_hosts_close(struct gt_hosts *h)
 			send_message(h, &h->line[i], &bye);
 			shutdown(h->line[i].c.fd, SHUT_WR);
 		}
-	/* the launcher waits before it closes a connection, because a close with unread data would discard sent messages */
+	/* read until the other launchers have closed: a close with unread data would discard our last messages */
 	for (int i = 0; h->line && i < count_peers(h); i++)
 		gt_rdv_drain_close(&h->line[i].c.fd, until);
 	gt_auth_close(&h->node0);

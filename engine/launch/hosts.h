@@ -18,7 +18,7 @@
 
 #include "launch/launcher.h"
 
-#define GT_HOSTS_MAGIC "gtrain-hosts-2\0" /* 16 bytes with its last NUL */
+#define GT_HOSTS_MAGIC "gtrain-hosts-2\0" /* magic of the handshake, 16 bytes including the last NUL */
 
 struct gt_host_message { /* one message */
 	uint32_t kind; /* GT_HOST_BYE ... */
@@ -52,6 +52,6 @@ void gt_hosts_send_end(struct gt_hosts *h, const struct gt_launch_end *end);
 /* Informs the other hosts that the user has stopped this host by signal `sig`. With `kill`, for a second SIGINT, the other hosts kill their
  * ranks at once. Hosts that connect within the next late_s seconds (0: 0.5) are informed, too. */
 void gt_hosts_stop(struct gt_hosts *h, int sig, bool kill, double late_s);
-bool gt_hosts_pending(const struct gt_hosts *h); /* returns whether a host that may still connect has not received the last message */
+bool gt_hosts_pending(const struct gt_hosts *h); /* returns whether a host that has not received the last message may still connect */
 
 #endif

@@ -12,25 +12,25 @@
  *         |--- signals: SIGINT, SIGTERM, SIGHUP, SIGUSR1; SIGKILL after grace_s ---------------->|
  *         |<-- TCP --> launchers of other hosts (launch/hosts.h)
  *
- * What a rank receives. The environment variables GTRAIN_RANK, GTRAIN_WORLD, GTRAIN_LOCAL_RANK, GTRAIN_LOCAL_WORLD, GTRAIN_NODE,
- * GTRAIN_NNODES and GTRAIN_RESTART (number of attempts before this one). Inherited descriptors, whose numbers are in GTRAIN_*_FD
+ * What a rank receives. It gets the environment variables GTRAIN_RANK, GTRAIN_WORLD, GTRAIN_LOCAL_RANK, GTRAIN_LOCAL_WORLD, GTRAIN_NODE,
+ * GTRAIN_NNODES and GTRAIN_RESTART (number of attempts before this one). It inherits descriptors, whose numbers are in GTRAIN_*_FD
  * (gt_rank_open removes these variables): a socket for its error report, the board, and for rank 0 a listening socket for the rendezvous,
- * so that no other process can take the port. Its own cores and OMP_NUM_THREADS (unless it is set). Its own process group, so that the
- * terminal's Ctrl-C reaches only the launcher, which forwards it. /dev/null as standard input. Rank 0 writes to the launcher's stdout and
- * stderr unless spec.capture is set; lines of other ranks go to spec.say with the prefix "[rank 2] ".
+ * so that no other process can take the port. It has its own cores, OMP_NUM_THREADS (unless the variable is set already), and its own
+ * process group, so that the terminal's Ctrl-C reaches only the launcher, which forwards it. Its standard input is /dev/null. Rank 0 writes
+ * to the launcher's stdout and stderr unless spec.capture is set; lines of other ranks go to spec.say with the prefix "[rank 2] ".
  *
  * Failure. The launcher names the first rank that fails, by the error that the rank reported, by its exit code or signal, or as "no
  * progress for 30 s at step 118". A rank that lost its peer (GT_EPEER) is named only if no other failure explains the loss. The launchers
  * of several hosts exchange failures (launch/hosts.h): "node 1 (gpu7): rank 9 was killed by signal 9 (Killed) at step 118". The launcher
- * then sends SIGTERM to the other ranks and, after grace_s, SIGKILL; a stopped rank gets SIGKILL at once. Processes that a rank started end
- * with it. If the launcher itself dies, the kernel kills the ranks (PR_SET_PDEATHSIG), but not the processes that they started. Nothing has
- * a name in /dev/shm or in a file system, so nothing is left behind.
+ * then sends SIGTERM to the other ranks and, after grace_s, SIGKILL; a stopped rank gets SIGKILL at once. The launcher also kills the
+ * processes that a rank has started. If the launcher itself dies, the kernel kills the ranks (PR_SET_PDEATHSIG), but not the processes that
+ * they started. The shared memory and the sockets have no names in /dev/shm or in a file system, so no file is left behind.
  *
  * Signals. The launcher forwards SIGINT, SIGTERM, SIGHUP and SIGUSR1, each once: the ranks save a checkpoint and exit, and the run ends
  * with code 128+n. A second SIGINT kills all ranks at once. The launchers of other hosts are informed of each signal and do the same. A
  * rank that exits with 128+n and reports it received such a signal itself, or agreed with a rank that did; this is an orderly end, too. In
- * both cases the launcher does not restart the run. SIGTSTP (Ctrl-Z) stops the ranks together with the launcher, and they continue with
- * it. */
+ * both cases the launcher does not restart the run. SIGTSTP (Ctrl-Z) stops the launcher and its ranks, and SIGCONT continues all of
+ * them. */
 #ifndef GT_LAUNCH_LAUNCHER_H
 #define GT_LAUNCH_LAUNCHER_H
 
@@ -62,10 +62,10 @@ struct gt_launch_spec {
 	const void *token;      /* GT_TOKEN_SIZE bytes, the same on every host; NULL: a random token, for one host */
 	char *const *argv;      /* arguments of the ranks, NULL-terminated */
 	double timeout_s;       /* seconds without progress after which a rank is regarded as lost; 0: never */
-	double grace_s;         /* seconds between SIGTERM and SIGKILL; 0: 1.5, which keeps an end under 2 s */
+	double grace_s;         /* seconds between SIGTERM and SIGKILL; 0 means 1.5, so that a run ends within 2 s */
 	int max_restarts;       /* restarts after failures that may be transient (gt_launch_is_transient) */
 	double backoff_s;       /* seconds before the first restart, doubled for each further restart, at most 60; 0: 1 */
-	bool pin;               /* give each rank its own cores */
+	bool pin;               /* bind each rank to its own cores */
 	bool capture;           /* pass the output of rank 0 to say too, with the prefix "[rank 0] " */
 	/* Called before a restart; returns the arguments of the next attempt ("resume" instead of "run"), or NULL to end the run. NULL: restart
 	 * with the same arguments. */

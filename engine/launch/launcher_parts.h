@@ -35,7 +35,7 @@ struct gt_rank_error {
 };
 
 /* ---- one attempt ------------------------------------------------------------------------------------------------------------ */
-struct gt_child { /* the process of one rank, as the launcher sees it */
+struct gt_child { /* state of the process of one rank in the launcher */
 	pid_t pid;      /* process id; 0: the rank was not started */
 	int link;       /* the launcher's end of the socket for the rank's error report */
 	int out;        /* the pipe with the rank's output; -1: the rank writes to the launcher's stdout and stderr */
@@ -75,14 +75,14 @@ struct gt_attempt {
 	unsigned passed;         /* bit 1 << signal: the signal was forwarded to the ranks */
 };
 
-/* attempt.c. Opens everything and starts every rank. Call gt_attempt_close afterwards, also after a failure. mask: the signal mask of the
- * ranks. */
+/* In attempt.c. Opens the board and the sockets of an attempt, and starts every rank. Call gt_attempt_close afterwards, also after a
+ * failure. mask: the signal mask of the ranks. */
 enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigset_t *mask, struct gt_err *err);
 void gt_attempt_close(struct gt_attempt *a);
-/* supervise.c. Supervises the ranks until all have ended. */
+/* In supervise.c. Supervises the ranks until all have ended. */
 void gt_attempt_supervise(struct gt_attempt *a, struct gt_launch_end *end);
-/* launcher_signals.c. Blocks the signals that concern a run and returns a descriptor that receives them, -1 on failure. *before: the mask
- * to restore afterwards. */
+/* In launcher_signals.c. Blocks the signals that concern a run and returns a descriptor that receives them, -1 on failure. *before: the
+ * mask to restore afterwards. */
 int gt_signal_fd(sigset_t *before);
 /* Forwards the signals that have arrived to the ranks and to the launchers of other hosts. */
 void gt_attempt_signals(struct gt_attempt *a);

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SPARE (GT_AUTH_PENDING + 32) /* descriptors for processes that connect and are not hosts */
+#define SPARE (GT_AUTH_PENDING + 32) /* number of descriptors for connections that have not been authenticated */
 #define LATE_S 2.0 /* maximum seconds between the times at which two launchers end their back-off */
 
 static enum gt_code check_spec(const struct gt_launch_spec *s, struct gt_err *err)
@@ -21,7 +21,8 @@ static enum gt_code check_spec(const struct gt_launch_spec *s, struct gt_err *er
 	if (s->nproc < 1 || s->nproc > GT_LAUNCH_MAX)
 		return gt_fail(err, GT_EUSAGE, "%d ranks on this host: expected 1 to %d", s->nproc, GT_LAUNCH_MAX);
 	if (s->nnodes < 0 || (int64_t)s->nnodes * s->nproc > GT_WORLD_MAX || (s->nnodes > 1 && (s->node < 0 || s->node >= s->nnodes)))
-		return gt_fail(err, GT_EUSAGE, "node %d of %d with %d ranks each is out of range", s->node, s->nnodes, s->nproc);
+		return gt_fail(err, GT_EUSAGE, "node %d of %d nodes with %d ranks each: expected a node below %d, and at most %d ranks in total",
+		               s->node, s->nnodes, s->nproc, s->nnodes, GT_WORLD_MAX);
 	if (s->nnodes > 1 && (!s->addr || !*s->addr || strlen(s->addr) >= GT_ADDR_SIZE || s->port < 1 || s->port > 65535))
 		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs the address and port of rank 0", s->nnodes);
 	if (s->nnodes > 1 && !s->token)
@@ -53,7 +54,7 @@ static bool next_attempt_args(struct gt_attempt *a, struct gt_launch_end *end, c
 			return true;
 		end->code = (enum gt_code)(128 + a->stop_signal);
 	}
-	if (!*a->stop_host) /* hosts do not listen while attempts end; without this message, they would start again and wait for this host */
+	if (!*a->stop_host) /* without this message, the other hosts would begin the next attempt and wait for this host */
 		gt_attempt_announce_stop(a, until - gt_clock() + LATE_S);
 	return false;
 }
@@ -97,7 +98,7 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 	prctl(PR_GET_CHILD_SUBREAPER, &reaper);
 	if (alone)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
-	/* An inherited SIG_IGN would hide the exit codes. */
+	/* If SIGCHLD were ignored, as an inherited SIG_IGN would do, waitid would not report exit codes. */
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &chld);
 	a.signal_fd = gt_signal_fd(&mask);
 	enum gt_code code = a.signal_fd < 0 ? gt_fail(err, GT_EFAIL, "cannot wait for signals: %s", strerror(errno)) : GT_OK;

@@ -1,4 +1,4 @@
-/* Signals of a launcher, which it passes on to its ranks and to the launchers of other hosts. */
+/* Signals that a launcher receives and forwards to its ranks and to the launchers of other hosts. */
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "launch/hosts.h"
@@ -21,7 +21,7 @@ int gt_signal_fd(sigset_t *before)
 	for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
 		struct sigaction now;
 		sigaction(watched[i], NULL, &now);
-		if (now.sa_handler != SIG_IGN) /* nohup ignores SIGHUP; a blocked signal would be reported although it is ignored */
+		if (now.sa_handler != SIG_IGN) /* block no ignored signal, such as SIGHUP under nohup: signalfd would report it */
 			sigaddset(&set, watched[i]);
 	}
 	sigprocmask(SIG_BLOCK, &set, before);
@@ -35,7 +35,8 @@ void gt_attempt_signal_ranks(struct gt_attempt *a, int sig, bool group)
 			kill(group ? -a->child[i].pid : a->child[i].pid, sig);
 }
 
-/* Handles Ctrl-Z: the ranks are not in the terminal's foreground group, so the launcher stops them and continues them when it continues. */
+/* Handles Ctrl-Z. The ranks are not in the terminal's foreground group, so the launcher stops them before it stops itself, and continues
+ * them after SIGCONT. */
 static void suspend_ranks(struct gt_attempt *a)
 {
 	gt_attempt_signal_ranks(a, SIGSTOP, true);

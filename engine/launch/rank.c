@@ -157,7 +157,7 @@ void gt_rank_report_progress(struct gt_rank_link *l, int64_t step)
 {
 	if (!l)
 		return;
-	/* Only this rank writes to its slot, so plain stores suffice, without a locked instruction in each step. */
+	/* Separate loads and stores suffice instead of a locked instruction in each step, because only this rank writes to its slot. */
 	atomic_store_explicit(&l->slot->allow_ms, 0, memory_order_relaxed);
 	atomic_store_explicit(&l->slot->step, step, memory_order_relaxed);
 	uint64_t beats = atomic_load_explicit(&l->slot->beats, memory_order_relaxed) + 1;
@@ -191,7 +191,7 @@ void gt_rank_report_error(struct gt_rank_link *l, enum gt_code code, const char 
 		return;
 	l->spoke = true;
 	snprintf(w.text, sizeof w.text, "%s", sentence);
-	send(l->sock, &w, sizeof w, MSG_DONTWAIT | MSG_NOSIGNAL); /* if the launcher does not read the message, it knows only the exit code */
+	send(l->sock, &w, sizeof w, MSG_DONTWAIT | MSG_NOSIGNAL); /* if it is lost, the launcher only sees the exit code */
 }
 
 bool gt_rank_orphaned(const struct gt_rank_link *l)

@@ -19,7 +19,8 @@
 #define LATE_S 2 /* seconds that other ranks wait longer than rank 0, so that they receive rank 0's message about missing ranks */
 
 /* ---- exchange --------------------------------------------------------------------------------------------------------------- */
-/* Rank 0: receives a frame of every other rank: the byte 0, the key, the data. value[i] is allocated with malloc. */
+/* On rank 0: receives one frame from every other rank. value[i] is the frame of rank i (the byte 0, the key, the data), which the caller
+ * frees with free(); len[i] is its length. */
 static enum gt_code collect_values(struct gt_rendezvous *r, const char *key, unsigned char **value, size_t *len, struct gt_err *err)
 {
 	int world = r->world.world, left = world - 1;
@@ -135,7 +136,7 @@ static enum gt_code request_exchange(struct gt_rendezvous *r, const char *key, c
 	if (n)
 		memcpy(frame + 1 + KEY, data, n);
 	struct pollfd p = {.fd = r->conn[0].fd, .events = POLLIN};
-	if (!poll(&p, 1, 0)) /* if data are waiting, rank 0 has sent a message, which the reset of a connection would discard */
+	if (!poll(&p, 1, 0)) /* if rank 0 has sent an error and closed the connection, a send would reset it and discard the error */
 		gt_rdv_send_frame(&r->conn[0], false, frame, 1 + KEY + n, until);
 	free(frame);
 	free(r->all);
@@ -212,8 +213,8 @@ static enum gt_code connect_ranks(struct gt_rendezvous *r, const struct gt_rende
 			close(listener);
 		GT_TRY(code);
 	}
-	struct gt_rdv_value *all =
-	    spec->all ? spec->all : calloc((size_t)r->world.world, sizeof *all); /* no rank continues before all ranks have arrived */
+	/* Values are exchanged even if the caller does not need them (spec->all is NULL), so that no rank continues before all have arrived. */
+	struct gt_rdv_value *all = spec->all ? spec->all : calloc((size_t)r->world.world, sizeof *all);
 	if (!all)
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	enum gt_code code = exchange_values(r, spec, "rendezvous", spec->mine, spec->nmine, all, err);

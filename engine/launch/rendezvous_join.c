@@ -57,7 +57,7 @@ static void report_warning(const struct gt_rendezvous *r, const char *text)
 		r->warn(r->warn_user, text);
 }
 
-/* Warns, once, of a peer that knows the protocol but has another token; most likely it is a rank with another token file. */
+/* Warns of a peer that uses the protocol but has another token, most likely a rank with another token file. The warning is given once. */
 static void report_wrong_token(struct gt_rendezvous *r, int fd, uint32_t rank)
 {
 	struct sockaddr_storage from;
@@ -200,7 +200,8 @@ static enum gt_code connect_to_address(struct gt_rendezvous *r, const unsigned c
 		record_refusal(why, SILENT, port, "the process that listens on this port does not answer");
 		break;
 	case GT_AUTH_STRANGER:
-		if (memcmp(p.hello, GT_HOSTS_MAGIC, GT_AUTH_MAGIC)) /* the launcher's own connections use a port next to the ranks' port */
+		/* The launchers' own connections (launch/hosts.h) use a port next to the ranks' port, which is no error. */
+		if (memcmp(p.hello, GT_HOSTS_MAGIC, GT_AUTH_MAGIC))
 			record_refusal(why, NOT_OURS, port, "the process that listens on this port is not gtrain");
 		break;
 	default:
@@ -231,7 +232,8 @@ static enum gt_code connect_to_port(struct gt_rendezvous *r, const unsigned char
 enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token, struct gt_err *err)
 {
 	const struct gt_world *w = &r->world;
-	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS; /* gtrain's launcher gives the exact port */
+	/* On one host, gtrain's launcher has passed the exact port. Otherwise rank 0 listens on the first free one of these ports. */
+	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS;
 	double until = gt_clock() + r->timeout, silent = gt_clock() + SILENT_S;
 	struct refusal why = {.port = w->port, .text = "no process listens on this port"};
 	bool reported = false;

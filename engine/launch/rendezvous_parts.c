@@ -1,4 +1,4 @@
-/* Frames of a rendezvous, its end, and the report of its failure to all ranks. */
+/* Sends and receives the frames of a rendezvous, closes it, and reports its failure to all ranks. */
 #include "launch/rendezvous_parts.h"
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -116,7 +116,7 @@ static void drain_connections(struct gt_rendezvous *r)
 
 void gt_rdv_send_failure(struct gt_rdv_conn *c, enum gt_code code, const char *msg)
 {
-	unsigned char frame[5 + sizeof ((struct gt_err *)0)->msg] = {1}; /* the byte 1, the code and the message */
+	unsigned char frame[5 + sizeof ((struct gt_err *)0)->msg] = {1}; /* the frame of a failure: the byte 1, the code (u32), the message */
 	size_t n = strlen(msg);
 	gt_put_u32(frame + 1, (uint32_t)code);
 	memcpy(frame + 5, msg, n);

@@ -20,7 +20,7 @@ struct gt_rendezvous {
 	void (*warn)(void *user, const char *text); /* NULL: warnings are dropped */
 	void *warn_user;
 	struct gt_rdv_conn *conn; /* rank 0: [world], its own entry unused; other ranks: one connection, to rank 0 */
-	unsigned char *all;       /* memory that struct gt_rdv_value points into */
+	unsigned char *all;       /* received values of all ranks, to which struct gt_rdv_value.data points; owned */
 	int exchanges;            /* number of exchanges so far */
 	char rejected[200];       /* rank 0: description of a connection with another token; empty: there was none */
 	struct gt_err err;        /* the failure that broke the rendezvous; code GT_OK: none */

@@ -3,7 +3,7 @@
  *     struct gt_run_process p;
  *     GT_TRY(gt_run_process_start(&spec, &p, err));
  *     while (!gt_run_process_ended(&p))
- *         …                              gt_run_process_signal(&p, SIGTERM) asks it for a checkpoint and its end
+ *         …                              gt_run_process_signal(&p, SIGTERM): the run saves a checkpoint and ends
  *
  * The process has a process group of its own, so that Ctrl-C on the terminal reaches only the parent, which forwards it. The kernel kills
  * the process if the parent dies. */

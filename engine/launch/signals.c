@@ -27,7 +27,7 @@ void gt_signals_install(void)
 	pending = 0;
 	for (size_t i = 0; i < NWATCHED; i++) {
 		sigaction(watched[i], NULL, &before[i]);
-		if (before[i].sa_handler != SIG_IGN) /* under nohup, SIGHUP stays ignored */
+		if (before[i].sa_handler != SIG_IGN) /* a signal that was ignored at the start stays ignored, such as SIGHUP under nohup */
 			sigaction(watched[i], &sa, NULL);
 	}
 }

@@ -19,14 +19,14 @@
 
 #define TICK_S 0.1       /* seconds between two checks of the board */
 #define PEER_WAIT_S 0.2  /* seconds in which the launcher must detect the end of a lost peer after a rank reported the loss */
-#define HOST_WAIT_S 0.7  /* seconds in which another host has to report the end of a lost peer */
+#define HOST_WAIT_S 0.7  /* seconds that the launcher waits for another host's message about the end of a lost peer */
 #define BURST (64 << 10) /* bytes that are read from one rank before other ranks are read */
 #define TAIL (1 << 20)   /* maximum bytes that are read after a rank's end, because a process that left its group may write for ever */
 
 struct watch {
 	struct gt_attempt *a;
 	struct gt_launch_end *end;
-	double failed_at;  /* time of the first failure; < 0: none */
+	double failed_at;  /* time (gt_clock) of the first failure; < 0: no failure so far */
 	int lost;          /* the first rank that lost a peer, while no other failure is known; -1: none */
 	double lost_at;
 	double kill_at;    /* time at which the remaining ranks get SIGKILL; INFINITY: never */
@@ -52,7 +52,7 @@ static void forward_line(const struct watch *w, int local)
 	c->nline = 0;
 }
 
-/* Reads at most `cap` bytes of the rank's output. False if nothing is left or there is no pipe. */
+/* Reads at most `cap` bytes of the rank's output. Returns false if no output is left or the rank has no pipe. */
 static bool read_output(const struct watch *w, int local, size_t cap)
 {
 	struct gt_child *c = &w->a->child[local];
@@ -114,14 +114,15 @@ static void describe_position(const struct watch *w, int local, char *out, size_
 	snprintf(out, size, "%s%s%s%s", at, *phase ? " (" : "", phase, *phase ? ")" : "");
 }
 
-/* Ends all other ranks: in order if they can, by SIGKILL after the grace period. A stopped rank cannot end in order. */
+/* Ends all running ranks: sends SIGTERM, and SIGKILL after the grace period. A stopped rank does not react to SIGTERM and gets SIGKILL at
+ * once. */
 static void end_all(struct watch *w)
 {
 	struct gt_attempt *a = w->a;
 	w->failed_at = gt_clock();
 	w->kill_at = w->failed_at + (a->spec->grace_s > 0 ? a->spec->grace_s : 1.5);
 	for (int i = 0; i < a->spec->nproc; i++)
-		/* Closing the link wakes a rank that waits for the dead one (gt_rank_end_fd). */
+		/* Closing the link wakes a rank that waits for the failed rank, because its gt_rank_end_fd becomes readable. */
 		if (gt_child_alive(&a->child[i]) && a->child[i].link >= 0) {
 			send(a->child[i].link, w->end->why, strlen(w->end->why), MSG_DONTWAIT | MSG_NOSIGNAL);
 			shutdown(a->child[i].link, SHUT_WR);
@@ -131,7 +132,7 @@ static void end_all(struct watch *w)
 			kill(a->child[i].stopped ? -a->child[i].pid : a->child[i].pid, a->child[i].stopped ? SIGKILL : SIGTERM);
 }
 
-/* Ends the attempt because of a failure of a rank, which is stored in w->end unless there was an earlier one. */
+/* Ends the attempt because rank `local` has failed. Stores the failure in w->end, unless an earlier failure is stored there. */
 static void record_failure(struct watch *w, int local, enum gt_code code, const char *what)
 {
 	struct gt_launch_end *e = w->end;
@@ -147,7 +148,7 @@ static void record_failure(struct watch *w, int local, enum gt_code code, const 
 		snprintf(e->why, sizeof e->why, "rank %d: %s", e->rank, c->error.text);
 	else
 		snprintf(e->why, sizeof e->why, "rank %d %s %s", e->rank, what, where);
-	if (w->lost != local) /* the other hosts notice a lost peer themselves */
+	if (w->lost != local) /* a lost peer is not reported to the other hosts, which detect it themselves */
 		gt_hosts_send_end(w->a->hosts, e);
 	end_all(w);
 }
@@ -159,7 +160,7 @@ static void record_host_failure(struct watch *w, const struct gt_host_message *w
 	enum gt_code code = word->code > 0 && word->code < 256 ? (enum gt_code)word->code : GT_EPEER;
 	if (w->failed_at >= 0)
 		return;
-	/* On this host, a transient failure is a lost peer. A permanent failure ends the run here, too. */
+	/* For this host, a transient failure of another host is a lost peer. A permanent failure ends the run on this host, too. */
 	e->code = gt_launch_is_transient(code) ? GT_EPEER : code;
 	e->rank = word->rank >= 0 ? word->rank : word->node * w->a->spec->nproc;
 	e->step = word->step;
@@ -168,7 +169,7 @@ static void record_host_failure(struct watch *w, const struct gt_host_message *w
 	end_all(w);
 }
 
-/* Ends the attempt because the user has stopped another host. */
+/* Ends the attempt because the user has stopped the run on another host. */
 static void handle_host_stop(struct watch *w, const struct gt_host_message *word)
 {
 	struct gt_attempt *a = w->a;
@@ -216,7 +217,7 @@ static void classify_exit(struct watch *w, int local)
 	record_failure(w, local, (enum gt_code)code, what);
 }
 
-/* Classifies the end of a rank that lost its peer, when the time to detect the peer's own end is over. Until then returns true. */
+/* Decides why rank w->lost has lost its peer. Returns true as long as the end of the peer itself may still be detected. */
 static bool classify_lost_peer(struct watch *w, bool all_gone)
 {
 	struct gt_attempt *a = w->a;
@@ -224,7 +225,7 @@ static bool classify_lost_peer(struct watch *w, bool all_gone)
 		return false;
 	if (a->hosts ? gt_clock() < w->lost_at + HOST_WAIT_S : !all_gone && gt_clock() < w->lost_at + PEER_WAIT_S)
 		return true;
-	if (a->stop_signal) { /* its peers left because the user stopped the run */
+	if (a->stop_signal) { /* no failure: the other ranks ended first because the user stopped the run */
 		w->orderly = 128 + a->stop_signal;
 		w->lost = -1;
 		return false;
@@ -244,7 +245,8 @@ static bool is_behind(const struct watch *w, int i, int j)
 	return si != sj ? si < sj : w->a->child[i].beat_at < w->a->child[j].beat_at;
 }
 
-/* Checks the progress of the ranks. A rank that waits for others is at fault only if all ranks wait. */
+/* Checks the progress of the ranks, and ends the attempt if a rank makes none. A rank that waits in a collective is named only if all ranks
+ * wait. */
 static void check_progress(struct watch *w, double now)
 {
 	struct gt_attempt *a = w->a;
@@ -268,7 +270,7 @@ static void check_progress(struct watch *w, double now)
 		}
 		if (now - (c->stopped && c->stopped_at > c->beat_at ? c->stopped_at : c->beat_at) <= limit)
 			continue;
-		/* the communicator of a waiting rank has its own deadline, and its error names the rank for which it waits */
+		/* A waiting rank gets twice the time: its communicator times out first, with an error that names the rank for which it waits. */
 		if (waits && now - c->beat_at <= 2 * limit + 1)
 			continue;
 		int *slot = waits ? &waiting : &worst;
@@ -283,7 +285,7 @@ static void check_progress(struct watch *w, double now)
 		return;
 	const char *how = a->child[worst].stopped ? "is stopped (a SIGSTOP, or a debugger) and made" : "made";
 	snprintf(what, sizeof what, "%s no progress for %.3g s", how, now - a->child[worst].beat_at);
-	/* a rank that has reported an error and then hangs while it closes has failed with this error */
+	/* If the rank has reported an error and then hangs while it exits, this error is the cause of the failure. */
 	record_failure(w, worst, a->child[worst].has_error ? (enum gt_code)a->child[worst].error.code : GT_EPEER, what);
 	/* The rank does not react, so SIGTERM would only delay its end by the grace period. */
 	if (gt_child_alive(&a->child[worst]))
@@ -300,7 +302,7 @@ void gt_attempt_kill_leftovers(void)
 			return;
 		if (si.si_pid)
 			continue;
-		/* on kernels without this file, the loop only waits for processes that were killed */
+		/* some kernels lack this file; this loop then only reaps processes that have ended */
 		FILE *f = fopen("/proc/thread-self/children", "re");
 		while (f && fscanf(f, "%d", &pid) == 1)
 			kill(pid, SIGKILL);
@@ -350,7 +352,7 @@ static bool wait_events(struct watch *w, bool more_output)
 		p[n++] = (struct pollfd){.fd = a->child[i].link, .events = POLLIN};
 		p[n++] = (struct pollfd){.fd = a->child[i].out, .events = POLLIN};
 	}
-	/* if poll fails, pause, and let the code below check signals and ended ranks */
+	/* poll failed: pause, so that this loop does not spin, and continue below */
 	if (gt_poll(p, n, more_output ? 0 : wait) < 0)
 		nanosleep(&(struct timespec){.tv_nsec = (long)(TICK_S * 1e9)}, NULL);
 	gt_attempt_signals(a);
@@ -369,20 +371,21 @@ static bool wait_events(struct watch *w, bool more_output)
 	return more_output;
 }
 
-/* True if a rank ended by a signal that the user did not send to this host: a message about a stop of another host may still arrive. */
+/* Returns true if a rank ended by a signal that the user did not send to this host. The message that the user has stopped another host may
+ * then still arrive. */
 static bool expects_stop_message(const struct watch *w)
 {
 	return w->orderly && !w->a->stop_signal && w->a->hosts && w->failed_at < 0 && gt_clock() < w->orderly_at + HOST_WAIT_S;
 }
 
-/* Called when all ranks have ended after the user's signal: sets the exit code, and a message that names the host that received the signal,
- * and the step. */
+/* Call it when all ranks have ended after the user's signal. Sets the exit code, and a message with the step and the host that received
+ * the signal. */
 static void report_stop(struct watch *w)
 {
 	const struct gt_attempt *a = w->a;
 	struct gt_launch_end *e = w->end;
 	char who[160] = "", what[sizeof ((struct gt_rank_error *)0)->text];
-	int sig = a->stop_signal ? a->stop_signal : w->orderly - 128; /* a rank whose output nobody reads ends by SIGPIPE instead */
+	int sig = a->stop_signal ? a->stop_signal : w->orderly - 128; /* a rank's own signal can be SIGPIPE instead */
 	for (int i = a->spec->nproc - 1; i >= 0 && !a->stop_signal; i--)
 		if (!a->child[i].by_signal && a->child[i].status > 128)
 			sig = a->child[i].status - 128;

@@ -12,7 +12,7 @@ struct env {
 	void *user;
 };
 
-/* Names of the environment variables that one starter sets; NULL: the starter has no such variable. */
+/* Names of the environment variables that one starter of ranks, such as torchrun, sets; NULL: the starter has no such variable. */
 struct family {
 	const char *how, *rank, *world, *local_rank, *local_world, *node, *nnodes;
 };
@@ -54,7 +54,7 @@ static enum gt_code env_int_required(const struct env *e, const struct family *f
 {
 	const char *v = get_variable(e, name), *other = strcmp(name, f->rank) ? f->rank : f->world;
 	if (!v)
-		return gt_fail(err, GT_EUSAGE, "%s is set in the environment, but %s is not, as %s would do", other, name, f->how);
+		return gt_fail(err, GT_EUSAGE, "%s is set in the environment, but %s is not; %s sets both", other, name, f->how);
 	return parse_number(name, v, min, max, out, err);
 }
 

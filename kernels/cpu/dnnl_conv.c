@@ -175,7 +175,8 @@ static enum gt_code weights_in(struct job *j, struct gt_dnnl_kernel *k, const st
 	return GT_OK;
 }
 
-/* Returns whether the weights' own layout is that of oneDNN's gradient with pairs of rows: blocks 8b64a2b for its 16b64a. */
+/* Returns whether the layout of the parameter differs from the layout of oneDNN's weight gradient only by pairs of rows (pair_rows.c):
+ * blocks 8b64a2b instead of 16b64a. */
 static bool in_pairs(const struct job *j, gt_dnnl_ref theirs)
 {
 	const struct gt_layout *own = &j->w->layout;

@@ -7,7 +7,8 @@
 #define KD 512   /* number of columns of `out` that dx processes at a time */
 #define DW_M GT_GEMM_APPLY_M /* number of rows of dy that dw processes at a time */
 
-/* The rectangle of the result that one thread computes. A result of a x b units is divided into a grid whose largest cell is smallest. */
+/* The rectangle of the result that one thread computes. Of all grids with one cell for each thread, a result of a x b units is divided
+ * by the grid whose largest cell has the fewest units. */
 struct share {
 	int64_t a0, a1, b0, b1;
 };

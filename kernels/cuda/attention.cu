@@ -52,7 +52,7 @@ template <class T> __device__ static inline spot spot_of(const attention_args &a
 	return p;
 }
 
-/* Offset of the features of a token in qkv; part 0 is the query, 1 the key, 2 the value. */
+/* Returns the offset of the features of a token in qkv; part 0 is the query, 1 the key, 2 the value. */
 __device__ static inline int64_t qkv_offset(const attention_args &a, const spot &p, int64_t token, int part)
 {
 	return (((p.sample * a.tokens + token) * 3 + part) * a.heads + p.h) * a.d;
@@ -159,7 +159,7 @@ __device__ static inline int fill_keys(T &tiles, const attention_args &a, const 
 	return n;
 }
 
-/* Returns 1 + the last key that any query of a block sees. */
+/* Returns 1 + the index of the last key to which any query of the block attends. */
 template <class T> __device__ static inline int64_t end_of_keys(const attention_args &a, const spot &p)
 {
 	return a.causal && p.first + T::rows < p.length ? p.first + T::rows : p.length;
@@ -268,7 +268,7 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 3) backward
 		if (me < n)
 			lse[me] = a.lse[rows + i0 + me], delta[me] = a.delta[rows + i0 + me];
 		__syncthreads();
-		int64_t begin = a.causal ? p.row - i0 : 0; /* the first query of the tile that sees the key */
+		int64_t begin = a.causal ? p.row - i0 : 0; /* index in the tile of the first query that attends to the key */
 #pragma unroll 1
 		for (int i = 0; i < n; i += T::group) {
 			float s[T::group], d[T::group];

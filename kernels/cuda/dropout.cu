@@ -25,7 +25,8 @@ template <class S> __device__ static inline void scale_elements(const S *x, S *y
 			y[j] = from_float<S>(to_float(x[j]) * keep[j]);
 }
 
-/* __stcg, because the compiler would split a plain vector store into stores of single elements here. */
+/* Multiplies a vector by its factors. The store is __stcg, because the compiler would split a plain vector store into single elements
+ * here. */
 __device__ static inline void scale_vector(const float *x, float *y, const float *keep)
 {
 	float4 v = *(const float4 *)x;

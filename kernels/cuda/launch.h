@@ -115,7 +115,8 @@ struct gt_cu_chunk {
 };
 enum gt_code gt_cuda_upload_chunks(struct gt_dev *dev, const struct gt_seg *seg, int nseg, struct gt_cu_table *out, struct gt_err *err);
 
-/* For families whose calls all have one counter, or all read the values of a step. */
+/* Functions for gt_cu_family.counters if every call has one counter, and for .reads_step_args if every call reads the values of the
+ * step. */
 static inline int64_t gt_cu_one_counter(const struct gt_opcall *op)
 {
 	(void)op;

@@ -168,7 +168,8 @@ __device__ static inline bool has_classes(int code)
 	return false;
 }
 
-/* Cross entropy with weights of classes, or with a probability for each class as the target. */
+/* Computes the loss and the gradient of row r for cross entropy with weights of classes, or with a probability for each class as the
+ * target. */
 template <class S> __device__ static inline double shares_row(const loss_args &a, int64_t r, int lane, int team, float scale)
 {
 	const S *x = (const S *)a.x + r * a.cols;
@@ -194,7 +195,8 @@ template <class S> __device__ static inline double shares_row(const loss_args &a
 	return loss;
 }
 
-/* A loss that is the mean over the outputs, or the sum over classes. divisor: the number of outputs, or 1. */
+/* Computes row r of a loss that is a mean over the outputs or a sum over classes. divisor: the number of outputs for a mean, 1 for a
+ * sum. */
 template <class S>
 __device__ static inline double pointwise_row(const loss_args &a, int code, int64_t r, int lane, int team, double inv_weight,
                                               double divisor)

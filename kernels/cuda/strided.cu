@@ -9,7 +9,7 @@ extern "C" {
 #define BLOCK 256
 #define TILE 32
 #define TILE_ROWS 8
-#define LEAST 8  /* sizes of dimensions from which on tiles are transposed */
+#define LEAST 8  /* minimum size of both dimensions for which tiles are transposed */
 #define MAX_YZ 65535
 
 /* A copy that exchanges the fastest dimensions: the output has [outer[0], outer[1], cols, rows] with cols contiguous in the input. */

@@ -297,7 +297,7 @@ enum gt_code gt_metrics_write(struct gt_metrics_file *m, struct gt_json *j, stru
 		return gt_fail_memory(err, 0);
 	/* Each line is one write, so that readers and crashes see complete lines. */
 	gt_logfile_write(m->log, j->text, j->len);
-	j->text[--j->len] = 0; /* the observer gets it without the newline */
+	j->text[--j->len] = 0; /* the observer gets the line without its newline */
 	ev->json = j->text;
 	return GT_OK;
 }

@@ -33,7 +33,7 @@ struct list {
 
 /* ---- what the config and the plan say ------------------------------------------------------------------------------------------ */
 
-/* Adds a warning with the line of a key. */
+/* Adds a warning with file and line of the config key `path`. */
 static enum gt_code add_warning(const struct list *l, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static enum gt_code add_warning(const struct list *l, const char *path, const char *fmt, ...)
 {
@@ -111,7 +111,7 @@ static enum gt_code warn_last_layer(const struct list *l)
 
 /* The columns of a table that the model does not read. */
 struct unread {
-	char columns[400], inputs[128]; /* names of the columns, and of the inputs that a model needs to read them */
+	char columns[400], inputs[128]; /* names of the columns, and of the inputs that the model would have to declare to read them */
 	int n;
 };
 

@@ -25,7 +25,7 @@ struct gt_sample_table {
 	const char *path;
 	char temporary[GT_PATH_SIZE];
 	FILE *f;             /* the temporary file or, with sorted sequences, the rows in memory; NULL: closed */
-	FILE *file;          /* with sorted sequences: the temporary file */
+	FILE *file;          /* with sorted sequences: the temporary file, to which write_sorted() writes the rows */
 	struct gt_memstream memory;
 	struct sorted_row *row; /* with sorted sequences: [samples of the split]; else NULL */
 	bool renamed;

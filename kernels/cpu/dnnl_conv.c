@@ -187,11 +187,11 @@ static bool in_pairs(const struct job *j, gt_dnnl_ref theirs)
 	       own->blk[1] == from.blk[1] && gt_cpu_can_pair(from.blk[0], from.blk[1]);
 }
 
-/* The memory of a pass. */
+/* The memory objects of the operands of a pass. */
 struct operands {
 	dnnl_memory_t x, y;
 	dnnl_memory_t w;   /* weights in the layout that the primitive needs; for GT_DNNL_DW, their gradient */
-	dnnl_memory_t own; /* GT_DNNL_DW: the gradient in the layout of the parameter; w if the layouts are equal or differ by pairs */
+	dnnl_memory_t own; /* GT_DNNL_DW: gradient in the parameter's layout; equals w if the layouts are equal or differ by pairs of rows */
 	dnnl_memory_t b;   /* bias, or its gradient; NULL: none */
 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define AHEAD 2      /* number of samples ahead that are prefetched */
-#define MAX_ROW 4096 /* maximum bytes of a row that moves through the stack at once */
+#define MAX_ROW 4096 /* maximum bytes of an image row, which is copied to the stack before it is converted */
 
 /* Describes where the samples of a batch are in the dataset. */
 struct lookup {

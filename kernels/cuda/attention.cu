@@ -175,7 +175,7 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 4) attentio
 	load_features<T>(q, (const S *)a.qkv + (in ? qkv_offset(a, p, p.row, 0) : 0), in, a.d, p.lane, a.scale);
 	for (int64_t j0 = 0, end = end_of_keys<T>(a, p); j0 < end; j0 += T::tile) {
 		int n = fill_keys<S>(tiles, a, p, j0, end);
-		int sees = a.causal && p.row - j0 < n ? (int)(p.row - j0) + 1 : n; /* keys of the tile that the query sees; <= 0: none */
+		int sees = a.causal && p.row - j0 < n ? (int)(p.row - j0) + 1 : n; /* number of keys that the query may attend to; <= 0: none */
 #pragma unroll 1
 		for (int j = 0; j < n; j += T::group) {
 			float s[T::group], most = top;
@@ -305,7 +305,7 @@ static size_t scratch_bytes(const struct gt_opcall *op)
 	return op->code == GT_OP_ATTENTION_DX ? (size_t)(y->dim[0] * attr->heads * y->dim[1]) * sizeof(float) : 0;
 }
 
-/* Launches a kernel with the division T. */
+/* Launches a kernel whose work is divided into blocks and teams as T (struct division) says. */
 template <class T> static cudaError_t launch_divided(void (*kernel)(attention_args), attention_args a, cudaStream_t s)
 {
 	a.blocks = ceil_div(a.tokens, T::rows);

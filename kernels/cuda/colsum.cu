@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES) colsum_finish(const
 		out[c] = add ? out[c] + (float)sum : (float)sum;
 }
 
-/* The weighted mean of the views of each sample. A thread computes one element of the output; the sum is f32. */
+/* Computes the weighted mean of the views of each sample. A thread computes one element of the output; the sum is f32. */
 template <class S> __global__ void __launch_bounds__(VIEWS_BLOCK) views_mean(const S *x, S *y, int64_t n, int views)
 {
 	after_previous();

@@ -180,7 +180,7 @@ cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uin
 struct gt_cu_muon_matrix {
 	struct gt_seg hyper;
 	double adjust;
-	int64_t x;           /* offset, in elements, of its operand of the products: [rows, rounded up to whole blocks][ld] */
+	int64_t x;           /* offset in gt_cu_muon.x, in elements, of the matrix as operand of the products: [rows rounded up][ld] */
 	int32_t rows, cols, ld;
 	int32_t first, chunks; /* first entry of the matrix in gt_cu_muon.chunk; number of its entries */
 };

@@ -10,7 +10,7 @@ struct loss_args {
 	const int32_t *target; /* label of each row; not used if dense is not NULL */
 	const float *dense;    /* target of each output, [rows, cols]; NULL: labels */
 	const float *weights;  /* gt_attr_loss.weights; NULL: all 1 */
-	bool by_class;         /* there is a weight for each class: a row has the weight of its label */
+	bool by_class;         /* `weights` has a weight for each class: a row has the weight of its label */
 	const double *scale; /* factor of the gradient; NULL: 1 */
 	void *dx; /* gradient of x; may be the same memory as x; NULL: no gradient is computed */
 	struct gt_metrics *metrics;

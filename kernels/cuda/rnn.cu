@@ -33,7 +33,7 @@ __device__ static inline int64_t token_at(const rnn_args &a, int64_t sample, int
 	return sample * a.t + (a.reverse ? length - 1 - s : s);
 }
 
-/* Sets the tokens after the ends of a block's samples to 0: rows of `width` elements. */
+/* Fills the tokens after the end of each sample of a block with 0. `to` has `width` elements for each token. */
 template <class S, int ROWS> __device__ static void clear_padding(const rnn_args &a, S *to, int64_t first, int64_t width)
 {
 	for (int r = 0; to && r < ROWS && first + r < a.n; r++)

@@ -49,7 +49,7 @@ struct gt_mlflow_http {
 	CURL *curl;
 	struct gt_mlflow_clock *clock;
 	struct curl_slist *headers;
-	char uri[1024];   /* without a slash at its end */
+	char uri[1024];   /* address of the server, without a slash at its end */
 	char *reply;      /* REPLY_BYTES + 1 */
 	size_t n;
 	bool too_long;

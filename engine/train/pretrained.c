@@ -27,7 +27,7 @@ enum gt_code gt_pretrained_open(const struct gt_conf *c, struct gt_st_file **f, 
 	return add_location(c, code, err);
 }
 
-/* Returns whether name matches the pattern. part, len: what the '*' matched. */
+/* Returns whether name matches the pattern. part, len: the part of the name that the '*' matched, and its length in bytes. */
 static bool match_pattern(const char *pattern, const char *name, const char **part, size_t *len)
 {
 	const char *star = strchr(pattern, '*');

@@ -128,7 +128,7 @@ static double sample_loss(const struct gt_loss_spec *loss, const float *z, int64
 		return cross_entropy(a, z, n, label, target);
 	if (loss->op->code == GT_OP_NLL)
 		return -(a->nweights ? a->weights[label] : 1) * (double)z[label];
-	for (int64_t i = 0; i < n; i++) { /* all other losses are means or sums over the outputs */
+	for (int64_t i = 0; i < n; i++) { /* every loss that is not handled above is a mean or a sum over the outputs */
 		double v = z[i], t = target_of(i, label, target), w = a->nweights ? a->weights[i] : 1;
 		(void)w;
 		switch ((int)loss->op->code) {

@@ -21,7 +21,8 @@ struct job {
 	int64_t groups;
 	int act;
 	int res; /* number of the input that is the residual; -1: none */
-	/* number of parts of the batch, executed one after the other; above 1 only in a forward pass with an epilogue, or if `wide` */
+	/* number of parts of the batch, executed one after the other; above 1 only in a forward pass with a residual or an activation, or if
+	 * `wide` */
 	int64_t parts;
 	const struct gt_tdesc *x, *y, *b; /* operands of oneDNN's primitive */
 	struct gt_tdesc *w;

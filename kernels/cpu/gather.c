@@ -421,7 +421,7 @@ enum gt_code gt_cpu_gather_ragged(struct gt_dev *dev, const struct gt_opcall *ca
 	GT_LOOP_NEW(k, slots, call, "loops:gather", err);
 	k->loop.head.launch = gather_ragged_launch;
 	k->look = lookup_of(gt_opcall_operand(call, "start"), gt_opcall_operand(call, "index"), y->dim[0], attr->views);
-	k->look.all--; /* start also contains the end of the last sequence */
+	k->look.all--; /* the operand start has one more element: the end of the last sequence */
 	k->total = gt_opcall_operand(call, "rows")->dim[0];
 	k->width = y->dim[1];
 	k->pad = attr->pad;

@@ -338,8 +338,8 @@ static bool is_winograd_faster(const struct gt_attr_conv2d *a, const struct gt_t
 	       y->dim[1] % 16 == 0 && y->dim[2] * y->dim[3] >= 8 * tiles && y->dim[0] * tiles >= 32;
 }
 
-#define CHUNK_FLOATS (192 << 10) /* v and m of a chunk of a thread stay in its L2 cache */
-#define DW_FLOATS (2 << 20)      /* v and m of a chunk of all threads stay in the L3 cache */
+#define CHUNK_FLOATS (192 << 10) /* floats of v and m for which the chunk of a thread stays in its L2 cache */
+#define DW_FLOATS (2 << 20)      /* floats of v and m for which a chunk of all threads stays in the L3 cache */
 #define CHUNK_LEAST 96 /* with fewer tiles, reading the transformed weights would take longer than the products */
 
 #define BLOCK 64 /* output channels of a block of u */

@@ -111,7 +111,7 @@ template <class T> __device__ static inline void dot_rows(float (&s)[T::group], 
 			s[g] += __shfl_xor_sync(0xffffffffu, s[g], h);
 }
 
-/* v += factor * row */
+/* Adds factor * row to the team's vector v. */
 template <class T> __device__ static inline void add_row(float *v, float factor, const float *row, int lane)
 {
 #pragma unroll

@@ -11,7 +11,7 @@
 
 #define BLOCK 256
 #define TILE GT_CU_SORT_TILE
-#define CHUNK 16 /* sorted entries that a warp sums */
+#define CHUNK 16 /* number of sorted entries that a warp sums */
 #define WAYS 4   /* sorted sequences that are merged to one; a power of two */
 #define WARPS (BLOCK / 32)
 

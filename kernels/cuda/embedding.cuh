@@ -6,7 +6,7 @@
 
 struct embedding_args {
 	const int32_t *tokens, *lengths; /* lengths NULL: every token counts */
-	int32_t *idx;                    /* mode max: the position of the largest element in the sample; -1: none */
+	int32_t *idx;                    /* mode max: position in the sample of the token with the maximum; -1: none */
 	const float *w;                  /* forward: the table */
 	void *y;                         /* forward: the result */
 	const void *dy;                  /* NULL: a forward pass */

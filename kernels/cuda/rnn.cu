@@ -169,7 +169,7 @@ template <class S, int GATES, int ROWS> __global__ void __launch_bounds__(BLOCK,
 	for (int64_t s = 0; s < longest; s++) {
 		for (int64_t u = d.unit; u < h + d.unit; u += 1 << d.units_log) {
 			float sum[ROWS][GATES] = {};
-			S x[ROWS][GATES]; /* loaded early: they arrive from global memory while the products are computed */
+			S x[ROWS][GATES]; /* loaded before the products are computed, so that both overlap in time */
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
 				if (u < h && d.owns(r) && s < length[r])

@@ -99,7 +99,7 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 	if (ranks == GT_RANKS_THREADS)
 		out->threads = count_local_ranks(c, o);
 	if (o->link || out->world.world > 1 || !o->argv)
-		return GT_OK; /* no error here: gt_session_open reports that this build lacks the mode */
+		return GT_OK; /* this process starts no ranks: they have been started, or cannot be (argv) */
 	if (ranks == GT_RANKS_PROCESSES)
 		out->nproc = count_local_ranks(c, o);
 	out->launch = out->nproc > 1 || o->nnodes > 1 || o->max_restarts > 0;

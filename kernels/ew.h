@@ -122,7 +122,7 @@ GT_EW float gt_exp_f32(float x)
 #ifdef __CUDA_ARCH__
 	return expf(x);
 #else
-	/* Outside the clamps the result is 0 or infinity in any case. */
+	/* x is clamped to a range outside of which exp(x) is 0 or infinity in f32. */
 	int32_t k, half;
 	float c = x < -104.0f ? -104.0f : x;
 	c = c > 89.0f ? 89.0f : c;
@@ -142,7 +142,7 @@ GT_EW float gt_exp_near_f32(float x)
 	return p * gt_f32_from_bits((uint32_t)(k + 127) << 23);
 }
 
-/* exp(x) for x <= 0, where what is below exp(-86) becomes 0. */
+/* Returns exp(x) for x <= 0; results below exp(-86) become 0. */
 GT_EW float gt_exp_minus_f32(float x)
 {
 #ifdef __CUDA_ARCH__

@@ -1,4 +1,4 @@
-/* Element i of an array of any type, as a double. */
+/* Reads element i of an array of any dtype and returns it as a double. */
 #ifndef GT_KERNELS_LOAD_NUMBER_H
 #define GT_KERNELS_LOAD_NUMBER_H
 

@@ -32,8 +32,8 @@ struct gt_loss_row {
 
 extern const struct gt_loss_row gt_loss_rows[GT_LOSS_COUNT]; /* indexed by enum gt_loss */
 
-const struct gt_loss_row *gt_loss_row(enum gt_opcode code); /* NULL: the operation is not a loss */
-const struct gt_loss_row *gt_loss_find(const char *word);   /* NULL: no loss has this word */
+const struct gt_loss_row *gt_loss_row(enum gt_opcode code); /* Returns the row of a loss; NULL: the operation is not a loss. */
+const struct gt_loss_row *gt_loss_find(const char *word);   /* Returns the row of the loss with this name; NULL: no loss has it. */
 /* Returns whether the outputs are classes, one of which is correct: a label may then be ignored (gt_attr_loss.ignore_index). */
 bool gt_loss_has_classes(const struct gt_loss_row *row);
 /* Checks the rules for a call of a loss that its signature (opsig.h) cannot express. Sets *dense to true if the targets are values, not

@@ -21,7 +21,7 @@ static const char *refuse_linear_loss(const struct gt_opcall *call)
 	           ? "only layers with few outputs are supported; larger layers use a matrix product and a loss" : NULL;
 }
 
-/* linear and conv2d: no kernel adds a residual, and cuDNN and cuBLASLt have relu only. */
+/* Checks linear and conv2d: no kernel adds a residual, and cuDNN and cuBLASLt support no activation other than relu. */
 static const char *refuse_epilogue(const struct gt_opcall *call)
 {
 	bool conv = call->code == GT_OP_CONV2D;
@@ -53,14 +53,15 @@ static const char *refuse_check(const struct gt_opcall *call)
 	return several && gt_opcall_operand(call, "g") ? "the gradients must belong to one rank" : NULL;
 }
 
-/* batchnorm and batchnorm.y: the kernel for a residual supports no gelu, because gelu's registers would cost a quarter of the blocks. */
+/* Checks batchnorm and batchnorm.y: the kernel that adds a residual supports no gelu, because a gelu needs so many registers that a
+ * quarter fewer blocks would run on a multiprocessor. */
 static const char *refuse_norm(const struct gt_opcall *call)
 {
 	bool gelu = ((const struct gt_attr_norm *)call->attr)->act > GT_ACT_RELU;
 	return gelu && gt_opcall_operand(call, "res") ? "a gelu may not follow a residual" : NULL;
 }
 
-/* batchnorm.dx and batchnorm.sums with a gelu, whose derivative is computed from bn(x). */
+/* Checks batchnorm.dx and batchnorm.sums. The derivative of a gelu is computed from bn(x), so a gelu excludes the operands y and more. */
 static const char *refuse_norm_gradient(const struct gt_opcall *call)
 {
 	if (call->code == GT_OP_BATCHNORM_DX && gt_opcall_operand(call, "again"))

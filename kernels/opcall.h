@@ -298,7 +298,7 @@ struct gt_attr_act {
 };
 
 struct gt_attr_prelu {
-	int64_t num; /* number of weights: 1, or the channels */
+	int64_t num; /* number of weights: 1, or one for each channel */
 };
 
 struct gt_attr_gelu {

@@ -39,7 +39,7 @@ GT_HD void gt_pixel_shift_hue(int *red, int *green, int *blue, int by)
 	float h = in_blue;
 	h = g == most ? in_green : h;
 	h = r == most ? in_red : h;
-	double turns = (double)h / 6.0 + 1.0; /* 5/6 ... 2 - 1/6 */
+	double turns = (double)h / 6.0 + 1.0; /* the hue in turns, plus 1: in the range 5/6 ... 2 - 1/6 */
 	h = (float)(turns >= 1 ? turns - 1 : turns);
 	int hue = ((int)((double)h * 255.0) + by) & 255, saturation = (int)((double)((float)(most - least) / of) * 255.0);
 	double position = (double)hue * 6.0 / 255.0; /* 0 ... 6 */

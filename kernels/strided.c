@@ -1,7 +1,7 @@
 #include "strided.h"
 #include "opsig.h"
 
-/* Writes the distance in memory between neighbours in each dimension, in elements. */
+/* Sets step[k] to the stride of dimension k in elements. */
 static void steps_of(const struct gt_tdesc *d, int64_t *step)
 {
 	int64_t n = 1;
@@ -27,7 +27,7 @@ const char *gt_strided_make(const struct gt_opcall *call, struct gt_strided *out
 	*out = (struct gt_strided){.dim = {1, 1, 1, 1}, .guard = -1, .first = permute || back ? 0 : s->index * step[s->dim]};
 	for (int k = 0; k < y->rank; k++) {
 		int to = 4 - y->rank + k, d = y->layout.order[k]; /* dimension of y */
-		int from = permute ? (int)p->dims.v[d] : back ? d - (d > s->dim) : d + (d >= s->dim); /* the same dimension of x */
+		int from = permute ? (int)p->dims.v[d] : back ? d - (d > s->dim) : d + (d >= s->dim); /* the dimension of x that corresponds to d */
 		out->dim[to] = y->dim[d];
 		if (back && d == s->dim) {
 			out->guard = to;

@@ -42,7 +42,7 @@ GT_HD struct gt_taps gt_taps_of(double from, double to, int64_t in, int64_t out,
 	return t;
 }
 
-/* Triangle, or Keys' cubic with a = -0.5. */
+/* Returns the weight of a pixel at distance x from the centre: the triangle filter or, if bicubic is true, Keys' cubic with a = -0.5. */
 GT_HD double gt_taps_filter(bool bicubic, double x)
 {
 	const double a = -0.5;

@@ -19,7 +19,7 @@ double gt_tolerance_atol(enum gt_tolerance_id id, double terms, double largest)
 	case GT_TOLERANCE_F32:
 	case GT_TOLERANCE_F32_SUM: /* rounding of a sum of `terms` terms of either sign */
 		return base + 2 * unit * sqrt(terms) * largest;
-	case GT_TOLERANCE_TF32: /* each product is off by a unit; the sum of K by sqrt(K) of one product's error, as its value is: 4 sigma */
+	case GT_TOLERANCE_TF32: /* 4 sigma; value and error of a sum of K products both grow by sqrt(K) */
 		return base + 4 * unit * largest;
 	default:
 		return base + unit * largest;
@@ -29,7 +29,8 @@ double gt_tolerance_atol(enum gt_tolerance_id id, double terms, double largest)
 double gt_tolerance_rounding(enum gt_opcode code, double largest)
 {
 	switch (code) {
-	/* the gradient has the factor 1 - y or 1 - y^2, also where y is near 1 */
+	/* The gradient has the factor 1 - y or 1 - y^2. Near y = 1 its error is a rounding of y, whose size is 1 however small the gradient
+	 * is. */
 	case GT_OP_SIGMOID:
 	case GT_OP_SIGMOID_DX:
 	case GT_OP_TANH:

@@ -11,7 +11,8 @@ static bool is_single_rank(const struct gt_team *t)
 
 typedef enum gt_code collective(struct gt_comm *c, const struct gt_coll *x, struct gt_err *err);
 
-/* Runs a collective; meanwhile the launcher knows that this rank waits for others. */
+/* Runs a collective. Reports to the launcher that this rank waits for other ranks, so that the wait is not treated as a hang of this
+ * rank. */
 static enum gt_code run_collective(const struct gt_team *t, collective *fn, const struct gt_coll *x, struct gt_err *err)
 {
 	gt_rank_set_waiting(t->link, true);
@@ -73,7 +74,7 @@ enum gt_code gt_team_compare(const struct gt_team *t, const char *what, const ch
 	gt_digest_bytes(text, strlen(text), own);
 	memcpy(first, own, sizeof first);
 	GT_TRY(gt_team_broadcast(t, first, sizeof first, 0, what, err));
-	/* Each differing rank contributes world - rank, so that the maximum gives the lowest rank that differs. */
+	/* A rank whose text differs from rank 0's text contributes world - rank, so that the maximum gives the lowest such rank. */
 	int64_t odd = strcmp(own, first) ? t->world.world - t->world.rank : 0;
 	GT_TRY(gt_team_max(t, &odd, 1, err));
 	if (!odd)

@@ -17,13 +17,13 @@
 
 /* Maximum number of a rank's descriptors, not counting connections. The handshakes' descriptor is closed before the run opens its files. */
 #define FILES 12
-#define SPARE 96 /* descriptors for processes that connect and are not ranks */
+#define SPARE 96 /* descriptors for connections from processes that are not ranks, until they are rejected */
 
 struct opened {
 	struct gt_team pub;
 	pthread_t listens;
 	bool listening;
-	int closing; /* eventfd that makes the listener end */
+	int closing; /* eventfd that ends the thread listen_for_end */
 };
 
 /* ---- communicator ------------------------------------------------------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static enum gt_code exchange_comm_data(void *user, const char *key, const void *
 /* ---- rendezvous --------------------------------------------------------------------------------------------------------------------- */
 /* The answer of rank 0 to all ranks, after it has received their information. */
 struct answer {
-	struct gt_peer_info card; /* rank 0's own information: in the list of all ranks, rank 0's entry is this answer */
+	struct gt_peer_info card; /* information about rank 0, which the other ranks read from this answer */
 	char id[sizeof ((struct gt_comm_boot *)0)->id];
 };
 
@@ -186,8 +186,8 @@ static enum gt_code join_rendezvous(struct gt_team *t, const struct gt_team_spec
 }
 
 /* ---- end of the run ----------------------------------------------------------------------------------------------------------------- */
-/* Listens for the end of the run in a thread of its own, because the rank's thread may wait in a collective for a rank that never comes. It
- * sleeps until the launcher sends something. */
+/* Waits in a separate thread until the launcher ends the run, because the rank's main thread may be blocked in a collective by a rank
+ * that never arrives. The thread sleeps until the launcher sends a message. */
 static void *listen_for_end(void *ctx)
 {
 	struct opened *o = ctx;

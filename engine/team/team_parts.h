@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 /* ---- peer_info.c: what each rank runs and on which host. The ranks exchange it at the rendezvous -------------------------- */
-struct gt_peer_info { /* only byte fields, because it is read unaligned from a message */
+struct gt_peer_info { /* all fields are bytes, because the struct is read from an unaligned position of a message */
 	char version[32];             /* version of gtrain; always the first field, so that every version can report a different version */
 	char config[GT_DIGEST_HEX];   /* digest of gt_team_spec.config */
 	char start[64];               /* gt_team_spec.start */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define OPEN_S 60.0 /* seconds for opening the communicator, in which a thread may fail to get memory */
-#define FOREVER 1e9 /* seconds of every later wait: it needs no limit, because a thread cannot end without reporting its failure */
+#define FOREVER 1e9 /* timeout of later waits in seconds, in effect none: a thread that fails always breaks the communicator */
 
 struct thread_group {
 	const struct gt_comm_api *api;
@@ -20,7 +20,7 @@ struct thread_group {
 	pthread_mutex_t lock;
 	pthread_cond_t opened;
 	int go;           /* 1: every thread exists; -1: the threads have to end */
-	int first;        /* rank that failed first, -1: none; a rank that only lost its peer is replaced when another rank fails */
+	int first;        /* rank whose error is reported; -1: no rank has failed; the cause of a failure replaces a lost peer (GT_EPEER) */
 	enum gt_code code;
 };
 
@@ -117,7 +117,7 @@ static enum gt_code run_all_ranks(struct thread_group *c, struct rank_thread *h,
 		return gt_fail(err, GT_EFAIL, "cannot start %d threads, one for each rank: %s", n, strerror(rc));
 	if (c->first < 0)
 		return GT_OK;
-	/* If rank 0 failed with the same code, its error is reported. */
+	/* If rank 0 failed with the same code as the group, rank 0's error is reported, because it needs no prefix. */
 	struct rank_thread *who = h[0].code == c->code ? &h[0] : &h[c->first];
 	if (err)
 		*err = who->err;

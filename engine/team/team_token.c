@@ -95,10 +95,10 @@ static socklen_t make_socket_name(const struct gt_world *w, struct sockaddr_un *
 	unsigned char hash[GT_SHA256_SIZE];
 	struct gt_sha256 s;
 	bool torchrun = !strcmp(w->how, "torchrun");
-	/* ranks that a script starts (env://) may have different starters */
+	/* 0: no parent is part of the name, because ranks that scripts start with torchrun's variables (env://) may have different parents */
 	pid_t parent = torchrun && !getenv("TORCHELASTIC_RUN_ID") ? 0 : find_starter(gt_world_variable(w->how));
 	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
-	if (torchrun) /* torchrun's own store occupies the port */
+	if (torchrun) /* torchrun's own store listens on this port, which therefore identifies the start */
 		snprintf(text, sizeof text, "%s %d %d %s %d %d", w->how, (int)geteuid(), w->world, w->addr, w->port, (int)parent);
 	else
 		snprintf(text, sizeof text, "%s %d %d %d", w->how, (int)geteuid(), w->world, (int)parent);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define BUFFER_BYTES ((size_t)4 << 20)
-#define TICK_S 0.1 /* interval at which signals are checked while the rest of the buffer is written */
+#define TICK_S 0.1 /* seconds between two checks for signals while the rest of the buffer is written */
 
 struct gt_log_command {
 	struct gt_side_process process;
@@ -54,7 +54,7 @@ static void note_early_end(struct gt_log_command *c)
 	c->early = true;
 	gt_fd_close(&c->process.in);
 	c->from = c->to = 0;
-	if (gt_side_wait(&c->process, 0.02)) /* a process that ends closes its pipes a little before waitpid() reports its end */
+	if (gt_side_wait(&c->process, 0.02)) /* wait: an ending process closes its pipes shortly before waitpid() reports its end */
 		gt_side_end_text(&c->process, how, sizeof how);
 	else
 		snprintf(how, sizeof how, "closed its standard input");

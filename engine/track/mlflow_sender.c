@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TICK_S 0.1 /* interval at which signals are checked while the ended run waits */
+#define TICK_S 0.1 /* seconds between two checks for signals while the ended run waits for the process */
 
 struct gt_mlflow_sender {
 	struct gt_side_process process;

@@ -9,7 +9,7 @@
 
 struct gt_mlflow_sender;
 
-/* dir: directory of the run, with config.cfg and metrics.jsonl. */
+/* Starts the process. dir: directory of the run, which contains config.cfg and metrics.jsonl. */
 enum gt_code gt_mlflow_sender_start(const char *dir, struct gt_mlflow_sender **out, struct gt_err *err);
 /* Returns the next line that the process has printed, without waiting; NULL: no new line. It is valid until the next call. */
 const char *gt_mlflow_sender_trouble(struct gt_mlflow_sender *s);

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_S 0.01 /* interval at which an ending process is checked */
+#define TICK_S 0.01 /* seconds between two checks whether a process has ended */
 #define TERM_S 0.5  /* seconds between SIGTERM and SIGKILL */
 #define PIPE_BYTES (1 << 20)
 

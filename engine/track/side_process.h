@@ -10,8 +10,8 @@
 
 struct gt_side_process {
 	pid_t pid;
-	int in;      /* non-blocking end of the pipe to its standard input; -1: closed */
-	int out;     /* non-blocking end of the pipe from its standard output and error; -1: no pipe, its output goes to our standard error */
+	int in;      /* non-blocking end of the pipe to the helper's standard input; -1: closed */
+	int out;     /* non-blocking end of the pipe from the helper's standard output and error; -1: the helper writes to our standard error */
 	bool ended;
 	int status;  /* if ended: status as from waitpid(2) */
 };

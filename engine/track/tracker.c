@@ -46,7 +46,7 @@ void gt_tracker_end(struct gt_tracker *t, double wait_s, void (*warn)(void *user
 	if (!t)
 		return;
 	if (t->mlflow)
-		gt_mlflow_sender_finish(t->mlflow); /* now, so that both trackers finish at the same time */
+		gt_mlflow_sender_finish(t->mlflow); /* before the wait for the log command, so that both trackers finish at the same time */
 	if (t->command && gt_log_command_end(t->command, wait_s, text, sizeof text))
 		warn(user, text);
 	if (t->mlflow)

@@ -23,8 +23,8 @@ int64_t gt_state_bytes(const struct gt_session *s)
 	return bytes;
 }
 
-/* Returns how many checkpoints of the run are on disk at the same time, at most: the newest checkpoints, which it keeps, the best
- * checkpoint, and a checkpoint that is written before an old one is removed. */
+/* Returns the maximum number of checkpoints that the run has on disk at the same time: the newest ones (checkpoint.keep), the best one,
+ * and a new one that is written before an old one is removed. */
 static int64_t count_on_disk(const struct gt_session *s)
 {
 	const struct gt_conf_checkpoint *c = &s->conf->checkpoint;

@@ -48,7 +48,8 @@ enum gt_code gt_ema_start(struct gt_session *s, struct gt_err *err)
 	return copy_all_params(s, true, err);
 }
 
-/* Returns whether this rank keeps the parameters during an evaluation: if ranks share parameters, one rank keeps them. */
+/* Returns whether this rank saves the parameters before an evaluation replaces them by the average. If ranks share the memory of
+ * parameters, only one rank saves them. */
 static bool holds_params(const struct gt_session *s)
 {
 	return !(s->space->shards.spec.shared_params && s->at.data);

@@ -13,7 +13,7 @@ struct gt_logfile {
 	int fd;
 	off_t end;           /* end of the last complete record */
 	int64_t lost;        /* number of lost records */
-	bool torn;           /* an incomplete record could not be truncated: no record may follow */
+	bool torn;           /* an incomplete record remains at the end, because truncating it failed: no more records are written */
 	bool written;
 	struct gt_err first; /* the first failure */
 	char name[GT_PATH_SIZE];
@@ -27,7 +27,7 @@ enum gt_code gt_logfile_create(const char *path, const char *name, struct gt_log
 		return gt_fail_memory(err, sizeof *f);
 	snprintf(f->name, sizeof f->name, "%s", name);
 	enum gt_code code = gt_file_create(path, 0666, &f->fd, err);
-	if (code == GT_OK && fcntl(f->fd, F_SETFL, O_APPEND)) { /* the user can truncate the file while it is open */
+	if (code == GT_OK && fcntl(f->fd, F_SETFL, O_APPEND)) { /* append mode, because the user may truncate the file while it is open */
 		code = gt_fail(err, GT_ECANTCREAT, "%s: cannot append: %s", path, strerror(errno));
 		close(f->fd);
 	}

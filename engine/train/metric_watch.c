@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Gives the state of a metric that was not measured yet the worst value. */
+/* Begins to watch a metric: if the state w has no value of it yet, sets the best value to the worst possible value. */
 static void begin_watch(struct gt_ckpt_watch *w, const char *metric)
 {
 	if (!w->set)
@@ -18,11 +18,11 @@ bool gt_watch_continue(struct gt_ckpt_watch *w, const char *metric)
 		return false;
 	w->set = false;
 	w->bad = 0;
-	begin_watch(w, metric); /* the state remains set, because a checkpoint stores learning-rate reductions only if the state is set */
+	begin_watch(w, metric); /* sets w->set again, because a checkpoint stores the count of learning-rate reductions only if it is set */
 	return true;
 }
 
-/* Counts a value, and stores it as the best if it is better than bound. NaN is never better. */
+/* Stores a value as the best if it is better than bound; otherwise counts it in w->bad. NaN is never better. */
 static void record_value(struct gt_ckpt_watch *w, double value, double bound, bool low)
 {
 	bool better = low ? value < bound : value > bound;
@@ -48,8 +48,8 @@ void gt_watch_plateau(const struct gt_conf_schedule *s, struct gt_ckpt_watch *w,
 {
 	bool low = gt_metric_falls(s->metric);
 	begin_watch(w, s->metric);
-	/* ReduceLROnPlateau multiplies the best value by 1 +- threshold. If the best value is negative (r2 can be), a slightly worse value
-	 * would be taken as better. */
+	/* ReduceLROnPlateau multiplies the best value by 1 +- threshold. With a negative best value (r2 can be negative), this would accept
+	 * a slightly worse value as better, so the sign of the threshold is changed. */
 	double share = isinf(w->best) ? 0 : w->best < 0 ? -s->threshold : s->threshold;
 	record_value(w, value, w->best * (low ? 1 - share : 1 + share), low);
 	if (w->cooldown > 0) {

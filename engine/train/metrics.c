@@ -40,7 +40,7 @@ static enum gt_code take_line(struct copy *c, struct gt_err *err)
 	const struct gt_json_value *o = NULL;
 	int64_t step;
 	enum gt_code code = c->too_long ? GT_EDATA : gt_json_parse(c->line, c->n, c->path, 4, 4096, c->arena, &o, &why);
-	if (code == GT_EFAIL) { /* out of memory: the line may be correct */
+	if (code == GT_EFAIL) { /* parsing ran out of memory, so the line may be correct and must not be dropped */
 		if (err)
 			*err = why;
 		return code;
@@ -102,7 +102,7 @@ static enum gt_code create_file(struct copy *c, int fd, uint64_t bytes, const ch
 	enum gt_code code = fd >= 0 && c->spec->resume_step >= 0 ? copy_kept(c, fd, bytes, err) : GT_OK;
 	gt_logfile_sync(c->to);
 	const char *trouble = gt_logfile_error(c->to);
-	if (!code && trouble) /* before the first step, a failure is an error */
+	if (!code && trouble) /* before the first step a failed write is an error; later it is only a warning */
 		code = gt_fail(err, GT_EIO, "%s", trouble);
 	if (!code)
 		code = gt_file_rename(tmp, to, err);
@@ -297,7 +297,7 @@ enum gt_code gt_metrics_write(struct gt_metrics_file *m, struct gt_json *j, stru
 		return gt_fail_memory(err, 0);
 	/* Each line is one write, so that readers and crashes see complete lines. */
 	gt_logfile_write(m->log, j->text, j->len);
-	j->text[--j->len] = 0; /* the observer gets it without the newline */
+	j->text[--j->len] = 0; /* the observer gets the line without its newline */
 	ev->json = j->text;
 	return GT_OK;
 }

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SIDE 256       /* most pixels of a side of an image */
-#define MOST_NUMBERS 8 /* targets of a sample in the list */
+#define SIDE 256       /* maximum width and height of an image in pixels */
+#define MOST_NUMBERS 8 /* maximum number of targets of a sample that the list shows */
 
 static enum gt_split choose_split(const struct gt_session *s)
 {
@@ -23,7 +23,8 @@ static bool has_images(const struct gt_dataset *d)
 	return d && d->c > 0 && !d->text_files && !d->row_lines;
 }
 
-/* One label for each sample needs a loss that compares it with the largest output. */
+/* Returns whether the loss allows a prediction to be compared with the target: with one label for each sample, the prediction is the
+ * class with the largest output, which a loss over independent labels does not define. */
 static bool compares_outputs(const struct gt_session *s)
 {
 	return s->loss.dense || gt_loss_row(s->loss.op->code)->output != GT_OUTPUT_LABELS;

@@ -10,7 +10,7 @@
 /* The optimizer of one parameter in one config. */
 struct used {
 	const struct gt_optim_call *call; /* NULL: the parameter is frozen for the whole run and has no optimizer */
-	const char *type;                 /* the word of its type in the config */
+	const char *type;                 /* type of the optimizer as in the config: "adamw" */
 	int group;                        /* entry of train.groups that sets this optimizer; -1: train.optimizer */
 };
 
@@ -36,7 +36,7 @@ static bool has_same_state(const struct gt_optim_call *a, const struct gt_optim_
 	return same;
 }
 
-/* "adam" (exp_avg, exp_avg_sq); "sgd" (no state) */
+/* Writes the type of an optimizer and the names of its states: "adam" (exp_avg, exp_avg_sq); "sgd" (no state). */
 static const char *describe_optimizer(const struct used *u, char *buf, size_t size)
 {
 	if (!u->call) {

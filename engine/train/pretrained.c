@@ -8,7 +8,7 @@
 
 #define PREFIX "module." /* prefix of all names that torch.nn.DataParallel and DistributedDataParallel save */
 
-/* Puts file, line and key before the message in err, and keeps its code. */
+/* Puts file, line and key of model.pretrained before the message in err. Returns `code`. */
 static enum gt_code add_location(const struct gt_conf *c, enum gt_code code, struct gt_err *err)
 {
 	if (code == GT_OK || !err)
@@ -27,7 +27,7 @@ enum gt_code gt_pretrained_open(const struct gt_conf *c, struct gt_st_file **f, 
 	return add_location(c, code, err);
 }
 
-/* Returns whether name matches the pattern. part, len: what the '*' matched. */
+/* Returns whether name matches the pattern. part, len: the part of the name that the '*' matched, and its length in bytes. */
 static bool match_pattern(const char *pattern, const char *name, const char **part, size_t *len)
 {
 	const char *star = strchr(pattern, '*');
@@ -85,7 +85,7 @@ static int find_param(const struct gt_graph *g, const char *name)
 	return -1;
 }
 
-/* Returns whether a tensor can be one of n parts of p. */
+/* Returns whether dtype and shape of tensor t allow loading it as the parameter p or, with n > 1, as one of n parts of p. */
 static bool can_load(const struct gt_param *p, const struct gt_st_tensor *t, int n)
 {
 	struct gt_tdesc whole = t->desc;
@@ -95,7 +95,7 @@ static bool can_load(const struct gt_param *p, const struct gt_st_tensor *t, int
 	       (n == 1 ? gt_tdesc_same_but_ones(&whole, &p->desc) : whole.rank > 0 && gt_tdesc_same_shape(&whole, &p->desc));
 }
 
-/* Fails with all tensors whose shapes differ, and a map entry that would skip the first one. */
+/* Fails with an error that lists all tensors whose shapes differ, and shows a map entry that would skip the first of these tensors. */
 static enum gt_code fail_shapes(const struct gt_conf *c, const struct gt_graph *g, const struct gt_st_file *f,
                                 const struct gt_pretrained_source *source, struct gt_err *err)
 {

@@ -10,7 +10,7 @@
 
 struct gt_rank_session {
 	struct gt_conf *conf;
-	const struct gt_run_opts *opts;  /* uses device, nproc, argv, link and say */
+	const struct gt_run_opts *opts;  /* options of the command, of which device, nproc, argv, link and say are used */
 	struct gt_session_spec spec;     /* the programs of the session; conf, team, device and data are set for each rank */
 	const char *start;               /* description of the starting point; must be the same on all ranks */
 	/* Called on each rank with its session, which is closed afterwards. */

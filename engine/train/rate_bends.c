@@ -12,7 +12,7 @@ static void restart_interval(struct gt_rate_bends *b, int64_t step, double rate)
 	b->high = INFINITY;
 }
 
-/* Returns whether the straight line to this rate passes those before within the tolerance. */
+/* Returns whether the straight line from the last logged rate to this rate is within the tolerance of all rates between them. */
 static bool is_straight(const struct gt_rate_bends *b, int64_t step, double rate)
 {
 	double slope = (rate - b->rate) / (double)(step - b->step);
@@ -31,7 +31,7 @@ bool gt_rate_bends_take(struct gt_rate_bends *b, int64_t step, double rate, doub
 	bool first = !b->step;
 	b->most = fmax(b->most, fmax(rate, next));
 	if (first)
-		restart_interval(b, step - 1, rate); /* a run that resumes has lines before this step */
+		restart_interval(b, step - 1, rate); /* start at the step before, for which a resumed run already has a line */
 	bool bends = (first && step == 1) || !is_straight(b, step, rate);
 	narrow_interval(b, step, rate);
 	bends |= !is_straight(b, step + 1, next);

@@ -6,7 +6,7 @@
 
 #define TOLERANCE 0.01 /* smallest relative change of a rate that is a jump */
 
-/* The position of the next step in a run. */
+/* The position of the next step in a run, and the length of the run. */
 struct position {
 	int64_t step, total, per_epoch; /* arguments of gt_schedule_rate */
 };

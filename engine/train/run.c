@@ -226,7 +226,7 @@ static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_e
 		gt_rank_report_error(team->link, code, err->msg);
 	struct gt_err why[2] = {0};
 	enum gt_code logs[2] = {gt_metrics_close(t.metrics, &why[0]), gt_tensorboard_close(t.tensorboard, &why[1])};
-	for (int i = 0; i < 2; i++) { /* the error that ended the training takes precedence */
+	for (int i = 0; i < 2; i++) { /* an error of a log file is returned only if the training itself has not failed */
 		if (code == GT_OK && logs[i])
 			*err = why[i];
 		code = code ? code : logs[i];
@@ -259,12 +259,12 @@ static enum gt_code run_one_process(struct job *j, const struct gt_ranks *r, str
 	                            .warn = on_team_warning,
 	                            .warn_user = (void *)j->opts};
 	struct gt_team *team;
-	if (j->from) /* on several hosts, each host opens the latest checkpoint itself */
+	if (j->from) /* each host opens its latest checkpoint itself; gt_team_open compares the steps */
 		snprintf(start, sizeof start, "from the checkpoint of step %lld", (long long)gt_ckpt_meta(j->from)->step);
 	GT_TRY(gt_team_open(&spec, &team, err));
 	gt_signals_install();
 	enum gt_code code = run_rank(j, team, err);
-	if (code != GT_OK && code < 128 && code != GT_EPEER && team->comm && err) /* the other ranks say why, too */
+	if (code != GT_OK && code < 128 && code != GT_EPEER && team->comm && err) /* the other ranks then report this error as the reason */
 		team->comm->api->abort(team->comm, err->msg);
 	gt_team_close(team);
 	gt_signals_restore();
@@ -350,7 +350,7 @@ static enum gt_code run_ranks(struct job *j, struct gt_err *err)
 	struct gt_ranks r;
 	struct gt_conf *c = j->c;
 	const struct gt_run_opts *o = j->opts;
-	if (o->dry) /* autotuning would write to the user's cache */
+	if (o->dry) /* a dry run writes no files, but autotuning would write to the user's cache */
 		c->autotune = false;
 	if (!j->from && o->init && *c->pretrained.file)
 		return gt_conf_refuse(c, "model.pretrained.file", err,

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define NAME "metrics.jsonl"
-#define TAIL_BYTES ((size_t)1 << 16) /* at the end of the file, in which its last line is searched */
+#define TAIL_BYTES ((size_t)1 << 16) /* bytes at the end of the file in which the last line is searched */
 
 static const char *failure_status(enum gt_code code, char *buf, size_t size)
 {
@@ -51,7 +51,7 @@ static const struct gt_json_value *read_last_event(int fd, const char *path, str
 	return gt_json_parse(line, (size_t)(tail + n - 1 - line), path, 4, 4096, a, &o, &why) ? NULL : o;
 }
 
-/* Returns whether the event says how the run ended. A rank that lost another one does not know it. */
+/* Returns whether the event says how the run ended. An event of a rank that only lost its peer (GT_EPEER) does not say so. */
 static bool tells_end(const struct gt_json_value *o)
 {
 	char lost[32];
@@ -130,7 +130,7 @@ static enum gt_code record_in_dir(struct gt_ckpt_dir *d, const char *dir, const 
 	struct gt_metrics_file *m;
 	int64_t next, damaged;
 	GT_TRY(gt_ckpt_dir_continue(d, from, &next, back, sizeof back, err));
-	if (next) /* the later checkpoints belong to the log as it is */
+	if (next) /* the directory has checkpoints after `from`, whose lines must stay in the log */
 		return GT_OK;
 	GT_TRY(gt_path_join(config, dir, "config.cfg", err));
 	GT_TRY(gt_metrics_open(&(struct gt_metrics_spec){.dir = dir, .resume_step = gt_ckpt_meta(from)->step}, &m, &damaged, err));

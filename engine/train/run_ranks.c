@@ -99,7 +99,7 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 	if (ranks == GT_RANKS_THREADS)
 		out->threads = count_local_ranks(c, o);
 	if (o->link || out->world.world > 1 || !o->argv)
-		return GT_OK; /* the session will report that this build lacks the mode */
+		return GT_OK; /* this process starts no ranks: they have been started, or cannot be (argv) */
 	if (ranks == GT_RANKS_PROCESSES)
 		out->nproc = count_local_ranks(c, o);
 	out->launch = out->nproc > 1 || o->nnodes > 1 || o->max_restarts > 0;
@@ -122,11 +122,11 @@ struct launch {
 	const struct gt_run_opts *o;
 	const char *dir;
 	double began;
-	int64_t step, serial; /* step: of the checkpoint to resume from; -1: none; serial: of the newest checkpoint at the start */
+	int64_t step, serial; /* step of the checkpoint from which the run resumes, -1: none; serial number of the newest checkpoint */
 	char limit[48], from[48], *argv[1024];
 };
 
-/* Returns whether the directory has a checkpoint. A new run starts in a directory without any, so it belongs to this run. */
+/* Returns whether the directory has a checkpoint. A new run starts in a directory without checkpoints, so a checkpoint there is its own. */
 static bool has_checkpoint(const char *dir)
 {
 	struct gt_ckpt *c;

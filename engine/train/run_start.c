@@ -19,7 +19,7 @@ const char *gt_format_grouped(int64_t n, char *buf, size_t size)
 	return buf;
 }
 
-/* "54,000 train + 6,000 valid + 10,000 test" */
+/* Writes the number of samples of each split: "54,000 train + 6,000 valid + 10,000 test". */
 static void format_samples(const struct gt_session *s, char *buf, size_t size)
 {
 	char count[32];

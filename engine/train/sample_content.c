@@ -21,7 +21,7 @@ struct reading {
 	struct gt_csv *csv;        /* the current table */
 	const char *file;          /* its path */
 	struct gt_csv_record rec;
-	const char *const *column; /* the names of its columns */
+	const char *const *column; /* names of the columns of the current table */
 };
 
 /* Copies at most `most` bytes from the beginning of a text, as valid UTF-8. */
@@ -140,7 +140,7 @@ static void copy_pixels(void *user, const uint8_t *pixels)
 		memcpy(p->pixels, pixels, p->bytes);
 }
 
-/* Images are not sequences, so their evaluation order is the order of the split. */
+/* Copies the pixels of a mistake's image. x->at is its index in the split, because only sequences are evaluated in another order. */
 static enum gt_code read_image(const struct reading *r, struct gt_mistake *x, struct gt_err *err)
 {
 	const int64_t *in = r->s->conf->model.input;

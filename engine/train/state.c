@@ -140,7 +140,7 @@ enum gt_code gt_state_save(struct gt_session *s, struct gt_ckpt_dir *dir, struct
 	int64_t done = DONE;
 	enum gt_code code = s->at.rank ? serve_gathers(&v, err) : write_checkpoint(&v, dir, meta, path, size, err);
 	free(v.buf);
-	if (code == GT_OK && s->at.rank == 0) /* after a failure this rank ends, and then all ranks end */
+	if (code == GT_OK && s->at.rank == 0) /* ends serve_gathers on the other ranks; after a failure all ranks end anyway */
 		code = broadcast_key(&v, &done, err);
 	return code;
 }

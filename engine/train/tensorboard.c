@@ -87,7 +87,7 @@ static void put_string(struct msg *m, int field, const char *s)
 static void put_double(struct msg *m, int field, double v)
 {
 	put_tag(m, field, WIRE_64);
-	put_bytes(m, &v, sizeof v); /* x86-64 and ARM64 are little-endian, as the format is */
+	put_bytes(m, &v, sizeof v); /* the format is little-endian, like x86-64 and ARM64 */
 }
 
 static void put_integer(struct msg *m, int field, uint64_t v)
@@ -363,7 +363,7 @@ static enum gt_code create_file(struct gt_tensorboard *t, const char *dir, int64
 
 enum gt_code gt_tensorboard_open(const char *dir, int64_t resume_step, int64_t next, struct gt_tensorboard **out, struct gt_err *err)
 {
-	static const uint8_t session[2] = {1 << 3 | WIRE_VARINT, 1}; /* SessionLog { status = START } */
+	static const uint8_t session[2] = {1 << 3 | WIRE_VARINT, 1}; /* the protobuf message SessionLog { status = START } */
 	struct gt_tensorboard *t = calloc(1, sizeof *t);
 	*out = NULL;
 	if (!t)

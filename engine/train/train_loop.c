@@ -165,7 +165,7 @@ static void advance_position(struct gt_trainer *t, int64_t samples)
 	}
 }
 
-/* count: number of samples that m covers. */
+/* Adds the sums of m to *to. count: number of samples that m covers. */
 static void add_sums(struct gt_metrics *to, const struct gt_metrics *m, int64_t count)
 {
 	to->loss += m->loss;
@@ -255,7 +255,7 @@ static enum gt_code exchange_stop_signals(struct gt_trainer *t, struct gt_err *e
 		if (t->s->at.rank == 0) {
 			int64_t end;
 			v[4] = (int64_t)(1e9 * gt_exec_step_s(x, gt_session_step_prog(t->s, t->state.step + t->shift, false, &end)));
-			if (!x->rank0_step_s && v[4]) /* now that the time of a step is known, more steps are queued at once than before */
+			if (!x->rank0_step_s && v[4]) /* the time of a step is known only now, so the next windows have more steps */
 				window_s = AGREE_S;
 			if (window_s < AGREE_S)
 				v[3] = (int64_t)(AGREE_S / (window_s > 1e-6 ? window_s : 1e-6));

@@ -16,7 +16,7 @@ struct gt_run_position {
 
 struct gt_trainer {
 	struct gt_session *s;
-	const struct gt_run_opts *opts;   /* observe is NULL on all ranks but 0 */
+	const struct gt_run_opts *opts;   /* options of the run; on all ranks but 0, their member observe is NULL */
 	const struct gt_team *team;
 	bool saves;                       /* the run writes checkpoints */
 	bool resumes;                     /* the run resumes from a checkpoint */

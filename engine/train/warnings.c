@@ -33,7 +33,7 @@ struct list {
 
 /* ---- what the config and the plan say ------------------------------------------------------------------------------------------ */
 
-/* Adds a warning with the line of a key. */
+/* Adds a warning with file and line of the config key `path`. */
 static enum gt_code add_warning(const struct list *l, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static enum gt_code add_warning(const struct list *l, const char *path, const char *fmt, ...)
 {
@@ -86,7 +86,7 @@ static enum gt_code warn_byte_moments(const struct list *l)
 	return warn_above_one(l, "data.std", &l->c->data.std);
 }
 
-/* Warns if the last layer does not match the loss: logits, or the output of log_softmax. */
+/* Warns if the last layer does not give what the loss expects: logits, or log-probabilities (log_softmax). */
 static enum gt_code warn_last_layer(const struct list *l)
 {
 	const struct gt_model_spec *m = &l->c->model;
@@ -111,11 +111,11 @@ static enum gt_code warn_last_layer(const struct list *l)
 
 /* The columns of a table that the model does not read. */
 struct unread {
-	char columns[400], inputs[128]; /* names of the columns, and of the inputs that a model needs to read them */
+	char columns[400], inputs[128]; /* names of the columns, and of the inputs that the model would have to declare to read them */
 	int n;
 };
 
-/* Adds the columns that a field consists of. */
+/* Adds the table columns from which a field of the batch is computed. */
 static void add_unread(struct unread *u, const struct gt_table_facts *t, const struct gt_field *f)
 {
 	enum gt_column_type type = f->ragged ? GT_COLUMN_TEXT : f->dtype == GT_I32 ? GT_COLUMN_CATEGORICAL : GT_COLUMN_CONTINUOUS;
@@ -142,7 +142,7 @@ static enum gt_code warn_unread_columns(const struct list *l)
 		int i = 0;
 		while (i < m->ninputs && strcmp(m->inputs[i].name, d->field[k].name))
 			i++;
-		if (i == m->ninputs && d->field[k].width) /* without a width: the lengths of texts */
+		if (i == m->ninputs && d->field[k].width) /* a field with width 0 has the lengths of texts and is no input of its own */
 			add_unread(&u, &l->s->data.files->learned->table, &d->field[k]);
 	}
 	if (!u.n)
@@ -224,14 +224,14 @@ static enum gt_code warn_cut_schedules(const struct list *l)
 	return GT_OK;
 }
 
-/* Returns whether the update of a table leaves rows without a gradient unchanged. */
+/* Returns whether the optimizer leaves those rows of an embedding table unchanged that have no gradient. */
 static bool updates_rows(const struct gt_conf_train *t, const struct gt_param *p)
 {
 	const struct gt_conf_optimizer *o = p->group < 0 ? &t->optimizer : &t->group[p->group].optimizer;
 	return o->type == GT_OPT_SGD && o->momentum == 0 && o->weight_decay == 0;
 }
 
-/* Warns of tables of which one rank would update only the rows of a batch, but several ranks update all rows. */
+/* Warns of embedding tables of which one rank would update only the rows that occur in a batch, but several ranks update all rows. */
 static enum gt_code warn_whole_tables(const struct list *l)
 {
 	const struct gt_session *s = l->s;
@@ -339,7 +339,7 @@ static enum gt_code warn_no_graphs_in_dp(const struct list *l)
 	                   "parallel.mode = \"ddp\", or set cuda_graphs = false");
 }
 
-/* Names folders of the training split that are no classes because they have no files. */
+/* Warns of folders of the training split that do not become classes because they contain no files. */
 static enum gt_code warn_left_out(const struct list *l)
 {
 	const struct gt_dataset *d = &l->s->data.files->set[GT_TRAIN];

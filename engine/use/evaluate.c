@@ -124,7 +124,7 @@ static int64_t count_skipped(const struct gt_session *s, enum gt_split split)
 	return n;
 }
 
-/* Makes the result on rank 0. */
+/* Fills in the result of the evaluation from the scores, on rank 0. */
 static enum gt_code make_result(struct job *j, const struct gt_session *s, const struct gt_scores *scores, double seconds,
                                 struct gt_err *err)
 {

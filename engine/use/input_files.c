@@ -50,7 +50,7 @@ void gt_inputs_free(struct gt_inputs *in)
 struct walk {
 	struct gt_inputs *in;
 	char path[GT_PATH_SIZE]; /* the current folder or file */
-	struct gt_words seen;    /* the folders that have been read: "DEVICE:INODE" */
+	struct gt_words seen;    /* the folders that have been read, each as "DEVICE:INODE" */
 };
 
 /* Adds an entry with the error of a folder. */
@@ -140,7 +140,7 @@ static enum gt_code add_folder(struct gt_inputs *in, const char *path, struct gt
 	if (!w)
 		return gt_fail_memory(err, sizeof *w);
 	w->in = in;
-	snprintf(w->path, sizeof w->path, "%s", path); /* the caller has checked its length */
+	snprintf(w->path, sizeof w->path, "%s", path); /* not truncated, because the caller has checked the length */
 	enum gt_code code = walk_folder(w, err);
 	if (code == GT_OK && in->n == begin) {
 		char why[128];

@@ -29,7 +29,7 @@ static void write_best(struct gt_json *j, const struct gt_ckpt_meta *m)
 	gt_json_end(j);
 }
 
-/* classes: names of the classes from the data, by label */
+/* Writes the description of a checkpoint as JSON. classes: names of the classes, indexed by label. */
 static enum gt_code write_checkpoint(const struct gt_ckpt *c, bool verified, struct gt_arena *a, struct gt_json *j, struct gt_err *err)
 {
 	const struct gt_ckpt_meta *m = gt_ckpt_meta(c);

@@ -101,7 +101,7 @@ static enum gt_code add_file(struct gt_predictor *p, const struct reading *r, in
 {
 	size_t bytes = (size_t)(p->batch.c * p->batch.h * p->batch.w);
 	enum gt_code code = r->file[i].code;
-	*bad = code != GT_OK && (r->in[i].error || code != GT_ECONFIG); /* GT_ECONFIG: the model has no image as input */
+	*bad = code != GT_OK && (r->in[i].error || code != GT_ECONFIG); /* GT_ECONFIG: no file can be used, because the model takes no images */
 	if (code != GT_OK && err)
 		*err = r->file[i].err;
 	for (int64_t k = 0; k < r->file[i].n && code == GT_OK && !p->ended; k++)

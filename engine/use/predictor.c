@@ -154,7 +154,7 @@ static enum gt_code copy_batch_to_device(struct gt_predictor *p, struct gt_err *
 	const struct gt_dataset *b = &p->batch;
 	if (p->at.images != b->images)
 		GT_TRY(d->be->copy(d->dev, p->at.images, b->images, (size_t)(b->n * b->c * b->h * b->w), GT_COPY_H2D, 0, err));
-	for (int i = 0; i < b->nfields; i++) /* column 0 is the target */
+	for (int i = 0; i < b->nfields; i++) /* column 0 of the batch is the target, field i is column 1 + i */
 		if (p->at.column[1 + i] != b->field[i].data)
 			GT_TRY(d->be->copy(d->dev, p->at.column[1 + i], b->field[i].data, (size_t)b->n * row_bytes(&b->field[i]), GT_COPY_H2D, 0, err));
 	return GT_OK;

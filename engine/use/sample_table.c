@@ -25,7 +25,7 @@ struct gt_sample_table {
 	const char *path;
 	char temporary[GT_PATH_SIZE];
 	FILE *f;             /* the temporary file or, with sorted sequences, the rows in memory; NULL: closed */
-	FILE *file;          /* with sorted sequences: the temporary file */
+	FILE *file;          /* with sorted sequences: the temporary file, to which write_sorted() writes the rows */
 	struct gt_memstream memory;
 	struct sorted_row *row; /* with sorted sequences: [samples of the split]; else NULL */
 	bool renamed;
@@ -128,7 +128,7 @@ static double sample_loss(const struct gt_loss_spec *loss, const float *z, int64
 		return cross_entropy(a, z, n, label, target);
 	if (loss->op->code == GT_OP_NLL)
 		return -(a->nweights ? a->weights[label] : 1) * (double)z[label];
-	for (int64_t i = 0; i < n; i++) { /* all other losses are means or sums over the outputs */
+	for (int64_t i = 0; i < n; i++) { /* every loss that is not handled above is a mean or a sum over the outputs */
 		double v = z[i], t = target_of(i, label, target), w = a->nweights ? a->weights[i] : 1;
 		(void)w;
 		switch ((int)loss->op->code) {

@@ -145,7 +145,7 @@ enum gt_code gt_table_rows_next(struct gt_table_rows *r, struct gt_prediction *p
 		GT_TRY(gt_csv_next(r->csv, &r->rec, err));
 	r->used = true;
 	for (int i = 0; i < r->n; i++) {
-		if (r->at[i] >= r->rec.n) /* the table reader has checked the number of fields in every row */
+		if (r->at[i] >= r->rec.n) /* the table reader has already checked every row, so the file has changed since */
 			return gt_fail(err, GT_EDATA, "%s: the file changed while it was read", gt_csv_path(r->csv));
 		r->column[i] = r->rec.field[r->at[i]];
 	}

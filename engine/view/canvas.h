@@ -27,7 +27,7 @@ enum gt_ink {
 };
 
 struct gt_pen {
-	int ink;        /* enum gt_ink; GT_INK_LINE + the colour of a line */
+	int ink;        /* a value of enum gt_ink, or GT_INK_LINE + the index of a line's colour */
 	double width, opacity;
 	enum gt_chart_dash dash;
 };

@@ -30,7 +30,7 @@ static int set_multiples(struct gt_axis *a, double distance)
 	return n;
 }
 
-/* Chooses a smaller distance if the range would contain only one tick. */
+/* Sets at most `most` ticks; only if this gives fewer than two ticks, chooses a smaller distance. */
 static void set_linear_ticks(struct gt_axis *a, int most)
 {
 	double distance = round_distance(a->high - a->low, most), largest = fmax(fabs(a->low), fabs(a->high));
@@ -76,7 +76,7 @@ void gt_axis_set(struct gt_axis *a, double low, double high, bool log, int most)
 	low = fmax(low, log ? LEAST : -MOST);
 	high = fmin(fmax(high, low), MOST);
 	*a = (struct gt_axis){.low = low, .high = high, .log = log};
-	if (!(high - low > 1e-12 * fmax(fabs(low), fabs(high)))) { /* the line of a constant is in the middle */
+	if (!(high - low > 1e-12 * fmax(fabs(low), fabs(high)))) { /* all values are equal: their line is in the middle of the axis */
 		a->low = log ? low / 10 : low > 0 ? 0 : low < 0 ? 2 * low : -1;
 		a->high = log ? low * 10 : low > 0 ? 2 * low : low < 0 ? 0 : 1;
 	}

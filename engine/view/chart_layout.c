@@ -9,7 +9,7 @@
 #define EDGE 18
 #define ROW 20             /* height of a row of the legend */
 #define PANEL_HEIGHT 300
-#define LETTER 6.9         /* estimated mean width of a letter of size 12 */
+#define LETTER 6.9         /* estimated mean width in pixels of a letter of font size 12 */
 #define SWATCH 26          /* width of a line in the legend */
 #define PIECE 512          /* maximum number of points in one call of the canvas */
 #define LONGEST 200        /* maximum bytes of a text */

@@ -15,7 +15,7 @@ static bool same_value(const struct gt_run_record *a, const struct gt_run_record
 	return x && y ? !strcmp(x, y) : x == y;
 }
 
-/* Returns whether each compared setting of a has the same value in b. */
+/* Returns whether run b has the same value for each compared setting of run a. */
 static bool is_contained(const struct gt_run_record *a, const struct gt_run_record *b)
 {
 	for (int i = 0; i < a->nsettings; i++)

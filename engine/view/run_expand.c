@@ -24,7 +24,7 @@ static bool is_sweep(const char *dir)
 	return is_file(dir, "sweep.json") && !is_file(dir, "metrics.jsonl");
 }
 
-/* Returns the number of a trial by the name of its directory; 0: it is none. */
+/* Returns the number of a trial from the name of its directory; 0: this is not the name of a trial. */
 static long trial_number(const char *name)
 {
 	char *end;
@@ -100,7 +100,7 @@ static const struct gt_json_value *read_file(const char *dir, const char *name, 
 	return code ? NULL : o;
 }
 
-/* Returns the number of the trial with the best last score; 0: none has a score. */
+/* Returns the number of the trial with the best last score; 0: no trial has a score. */
 static int find_best_trial(const char *dir, struct gt_arena *a)
 {
 	const struct gt_json_value *plan = read_file(dir, "sweep.json", a), *results = read_file(dir, "results.json", a);

@@ -78,7 +78,7 @@ static enum gt_code take_line(struct gt_run_lines *l, gt_run_event_fn *fn, void 
 		GT_TRY(gt_arena_open(&l->arena, err));
 	}
 	enum gt_code code = l->too_long ? GT_EDATA : gt_json_parse(l->line, l->n, l->path, 4, 4096, l->arena, &o, &why);
-	if (code == GT_EFAIL) /* out of memory: the line may be correct */
+	if (code == GT_EFAIL) /* parsing ran out of memory, so the line may be correct and does not count as damaged */
 		return gt_fail(err, code, "%s", why.msg);
 	const char *event = gt_json_text(gt_json_member(o, "event"));
 	if (!code && event && gt_json_whole(gt_json_member(o, "step"), &step))

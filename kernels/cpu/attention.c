@@ -21,7 +21,7 @@ struct attention {
 	void *sums;           /* scratch of the gradient, in the type of the arithmetic: for each head of a sample [tokens, wide] of the
 	                         gradients of keys, then of values */
 	int64_t samples, tokens, heads, d; /* d: features of a head */
-	int64_t wide;                      /* d, rounded up to the elements of 64 bytes of the arithmetic's type */
+	int64_t wide;                      /* d rounded up to a multiple of 64 bytes, in elements of the arithmetic's type */
 	bool causal;
 	double scale;
 };

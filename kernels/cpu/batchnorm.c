@@ -23,7 +23,7 @@ struct bn {
 	int64_t *nbt;
 	void *y; /* output of the forward operations; in a gradient, the output of relu */
 	float *mean, *rstd, *dgamma, *dbeta;
-	double *part, *sums; /* sums: the operand of batchnorm.dx, if it is given */
+	double *part, *sums; /* sums: output of batchnorm.sums, or the operand `sums` of batchnorm.dx, if present */
 	void *dx, *g, *again;
 	struct gt_attr_norm attr;
 	int64_t count;          /* number of values per channel */

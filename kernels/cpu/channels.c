@@ -6,7 +6,7 @@
 
 #define GT_LANE static inline __attribute__((always_inline))
 #define COLS 256   /* number of channels that are summed on the stack at once */
-#define RUN 64     /* number of rows that are summed in type A before the sum is added in double */
+#define RUN 64     /* number of rows whose sum has the type of the arithmetic (A in typed.inc), before it is added to a sum in double */
 #define PIECE 1024 /* number of rows of a partial sum of prelu's dw; the last bits of the result depend on it */
 
 /* The term that is summed over the rows: dy, dy * x, or the gradient of prelu's weight. */

@@ -56,15 +56,15 @@ static const struct conv_isa *choose_isa(void)
 #define CHUNK 200 /* maximum number of pixels of a chunk. Its part of x stays in the L2 cache; each chunk reads all weights */
 
 struct conv {
-	struct gt_cpu_loop loop; /* its operands; the loop itself is unused */
+	struct gt_cpu_loop loop; /* holds the addresses of the operands; loop.fn is unused */
 	const float *x, *w, *b, *res;
 	float *y;
 	const struct conv_isa *isa;
 	int64_t n, h, wide, p, q, in, out, stride[2];
-	int act, finish; /* enum gt_act: the activation of the product; an activation that is applied to the whole output */
+	int act, finish; /* enum gt_act: act: applied to each block in registers; finish: applied to the whole output at the end */
 	float *panels;   /* packed weights, then the bias, both padded with zeros to whole panels */
 	bool packed;
-	float *work;     /* for strides: a chunk of x for each thread */
+	float *work;     /* with strides: for each thread, memory for the pixels of a chunk that the filter reads */
 };
 
 static const struct gt_operand_slot slots[] = {GT_SLOTS(conv, x, w, b, res, y)};
@@ -106,7 +106,7 @@ static void multiply_pixels(const void *ctx, int64_t begin, int64_t end)
 		struct product p = {.lda = k->in, .ld = k->out, .rows = begin + (end - begin) * (i + 1) / chunks - r};
 		for (int64_t j = 0; strided && j < p.rows; j++)
 			memcpy(chunk + j * k->in, pixel_of(k, r + j), (size_t)k->in * sizeof *chunk);
-		if (k->res) /* in the order of memory, which is faster than reading it panel by panel */
+		if (k->res) /* the residual is read in the order of its memory, which is faster than panel by panel */
 			k->isa->add_bias(k->res + r * k->out, bias, k->y + r * k->out, p.rows, k->out);
 		for (int64_t k0 = 0; k0 < k->in; k0 += PART) {
 			bool last = k0 + PART >= k->in;
@@ -148,8 +148,8 @@ static void release_conv(struct gt_kernel *head)
 	free(head);
 }
 
-/* With few pixels, the time is that of reading the weights. If these are larger than the L2 cache, oneDNN's kernel is faster: measured
- * with 49 pixels and 4 MB, 214 GFLOP/s instead of 150. */
+/* Returns whether oneDNN's kernel is faster: with few pixels, most time is spent on reading the weights, and with weights larger than
+ * the L2 cache oneDNN's kernel reads them faster (49 pixels and 4 MB: 214 instead of 150 GFLOP/s). */
 static bool reads_mostly_weights(const struct gt_tdesc *x, const struct gt_tdesc *y)
 {
 	return y->dim[0] * y->dim[2] * y->dim[3] < 256 && x->dim[1] * y->dim[1] >= (192 << 10);

@@ -7,12 +7,12 @@
 #include <string.h>
 
 struct depthwise {
-	struct gt_cpu_loop loop; /* its operands; the loop itself is unused */
+	struct gt_cpu_loop loop; /* holds the addresses of the operands; loop.fn is unused */
 	const float *x, *w, *b, *res;
 	float *y;
 	void (*row)(const struct depthwise *k, int64_t row); /* computes row `row` of all images' rows */
 	int64_t channels, h, wide, p, q, kernel[2], stride[2], padding[2];
-	int act, finish;         /* enum gt_act: the activation of a row; an activation that is applied to the whole output */
+	int act, finish;         /* enum gt_act: act: applied to each row in registers; finish: applied to the whole output at the end */
 	int64_t rows;            /* rows of the output, of all images */
 	float *filters;          /* the weights, then the bias, which is 0 if it is absent */
 	bool copied;

@@ -60,7 +60,7 @@ static gt_cpu_prepare *const table[GT_OP_COUNT] = {
 	[GT_OP_MUON] = gt_cpu_muon,
 };
 
-/* Families for f32 and bf16 only: their loops are compiled only for these types, or they use oneDNN. */
+/* Returns whether the family of an operation supports only f32 and bf16: its loops are compiled only for these types, or it uses oneDNN. */
 static bool lacks_f64(enum gt_opcode code)
 {
 	static gt_cpu_prepare *const without[] = {gt_cpu_linear, gt_cpu_conv, gt_cpu_pool, gt_cpu_batchnorm, gt_cpu_groupnorm, gt_cpu_rnn};
@@ -165,7 +165,7 @@ static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, stru
 		return gt_fail(err, GT_EFAIL, "out of memory: cannot get %s", gt_bytes_text(text, sizeof text, bytes));
 	}
 	if (align == HUGE_PAGE)
-		madvise(*out, size & ~(size_t)4095, MADV_HUGEPAGE); /* if it fails, the run is only slower */
+		madvise(*out, size & ~(size_t)4095, MADV_HUGEPAGE); /* a failure of madvise only makes the run slower */
 	zero_memory(dev, *out, size);
 	return GT_OK;
 }

@@ -6,8 +6,8 @@ static dnnl_status_t to_dnnl(const struct gt_dnnl_md *md, dnnl_memory_desc_t *ou
 {
 	if (md->any)
 		return dnnl_memory_desc_init_by_tag(out, md->ndims, md->dims, md->dtype, dnnl_format_tag_any);
-	/* The descriptor is created dense and then gets the strides of md, because oneDNN would check strides against the dimensions without
-	 * blocks. */
+	/* The descriptor is created dense and gets the strides of md afterwards, because this function rejects the strides of a blocked
+	 * layout: it checks them against the dimensions as if there were no blocks. */
 	dnnl_status_t st = dnnl_memory_desc_init_by_strides(out, md->ndims, md->dims, md->dtype, NULL);
 	if (st != dnnl_success)
 		return st;

@@ -21,7 +21,8 @@ struct job {
 	int64_t groups;
 	int act;
 	int res; /* number of the input that is the residual; -1: none */
-	/* number of parts of the batch, executed one after the other; above 1 only in a forward pass with an epilogue, or if `wide` */
+	/* number of parts of the batch, executed one after the other; above 1 only in a forward pass with a residual or an activation, or if
+	 * `wide` */
 	int64_t parts;
 	const struct gt_tdesc *x, *y, *b; /* operands of oneDNN's primitive */
 	struct gt_tdesc *w;
@@ -175,7 +176,8 @@ static enum gt_code weights_in(struct job *j, struct gt_dnnl_kernel *k, const st
 	return GT_OK;
 }
 
-/* Returns whether the weights' own layout is that of oneDNN's gradient with pairs of rows: blocks 8b64a2b for its 16b64a. */
+/* Returns whether the layout of the parameter differs from the layout of oneDNN's weight gradient only by pairs of rows (pair_rows.c):
+ * blocks 8b64a2b instead of 16b64a. */
 static bool in_pairs(const struct job *j, gt_dnnl_ref theirs)
 {
 	const struct gt_layout *own = &j->w->layout;
@@ -186,11 +188,11 @@ static bool in_pairs(const struct job *j, gt_dnnl_ref theirs)
 	       own->blk[1] == from.blk[1] && gt_cpu_can_pair(from.blk[0], from.blk[1]);
 }
 
-/* The memory of a pass. */
+/* The memory objects of the operands of a pass. */
 struct operands {
 	dnnl_memory_t x, y;
 	dnnl_memory_t w;   /* weights in the layout that the primitive needs; for GT_DNNL_DW, their gradient */
-	dnnl_memory_t own; /* GT_DNNL_DW: the gradient in the layout of the parameter; w if the layouts are equal or differ by pairs */
+	dnnl_memory_t own; /* GT_DNNL_DW: gradient in the parameter's layout; equals w if the layouts are equal or differ by pairs of rows */
 	dnnl_memory_t b;   /* bias, or its gradient; NULL: none */
 };
 

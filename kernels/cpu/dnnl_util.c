@@ -52,7 +52,8 @@ enum gt_code gt_dnnl_open(struct gt_dnnl **out, struct gt_err *err)
 }
 
 #if defined(__aarch64__)
-/* oneDNN's functions give the instruction sets of arm64 values that its headers do not name and that are those of other sets on x86-64. */
+/* On arm64 the processor is asked directly: there oneDNN reports instruction sets by numbers that its headers do not name and that mean
+ * other sets on x86-64. */
 const char *gt_dnnl_isa(void)
 {
 	return getauxval(AT_HWCAP) & HWCAP_SVE ? "sve" : "neon";
@@ -101,7 +102,7 @@ enum gt_code gt_dnnl_check(dnnl_status_t s, const struct gt_opcall *call, const 
 	return gt_opcall_refuse(call, err, why);
 }
 
-/* dnnl_data_type_undef: oneDNN lacks this dtype. */
+/* Returns oneDNN's name of a dtype, or dnnl_data_type_undef if oneDNN does not support the dtype. */
 static dnnl_data_type_t dnnl_dtype(enum gt_dtype t)
 {
 	switch (t) {

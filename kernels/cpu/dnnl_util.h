@@ -43,7 +43,7 @@ struct gt_dnnl_tensor {
 enum gt_dnnl_action {
 	GT_DNNL_EXECUTE, /* executes prim */
 	GT_DNNL_SUM,     /* out[operand] += the f32 elements at `offset` in the workspace */
-	GT_DNNL_FINISH,  /* y = act(y + res), of the first output */
+	GT_DNNL_FINISH,  /* y = act(y + res) in place, where y is the first output */
 	GT_DNNL_WIDEN,   /* f32 elements at `offset` in the workspace = the bf16 elements of in[operand] */
 	GT_DNNL_PAIR,    /* interleaves pairs of rows of the f32 blocks of out[operand] or, if it is -1, at `offset` in the workspace */
 	GT_DNNL_NARROW,  /* the bf16 elements of out[operand] = the f32 elements at `offset` in the workspace, rounded to nearest even */
@@ -51,7 +51,7 @@ enum gt_dnnl_action {
 
 struct gt_dnnl_step {
 	enum gt_dnnl_action action;
-	bool once; /* do the step for the first slice of the batch only */
+	bool once; /* the step is executed for the first slice of the batch only */
 	dnnl_primitive_t prim;
 	int nargs;
 	dnnl_exec_arg_t args[GT_DNNL_MAX_ARGS];
@@ -80,7 +80,7 @@ void gt_dnnl_kernel_release(struct gt_kernel *k);
  * index: number of the input or output; a scratch tensor gets an offset in the workspace instead. */
 enum gt_code gt_dnnl_tensor_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, const struct gt_dnnl_md *md, int where, int index,
                                 dnnl_memory_t *mem, struct gt_err *err);
-/* The same with a descriptor of oneDNN, for a scratch tensor or an output. */
+/* Like gt_dnnl_tensor_add, with a descriptor of oneDNN, for a scratch tensor or an output. */
 enum gt_code gt_dnnl_ref_add(struct gt_dev *dev, struct gt_dnnl_kernel *k, gt_dnnl_ref ref, int where, int index, dnnl_memory_t *mem,
                              struct gt_err *err);
 /* Adds a step that executes a primitive created from pd, with nargs arguments and a scratchpad. Destroys pd. */

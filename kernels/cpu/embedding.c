@@ -22,7 +22,7 @@ struct embedding {
 	const void *dy;
 	const struct gt_scalars *scalars;
 	void *state[3];         /* states of the optimizer */
-	gt_range_fn *zero_fn;   /* NULL: the gradient is added to dw, or is not stored */
+	gt_range_fn *zero_fn;   /* sets dw to 0 first; NULL: the gradient is added to dw, or is not stored */
 	int64_t entries;        /* tokens that the call reads */
 	int64_t step, first;    /* entry e is tokens[e * step + first] */
 	int64_t bag;            /* number of entries of a sample, which share a row of y or dy; 1 without bags */

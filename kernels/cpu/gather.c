@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define AHEAD 2      /* number of samples ahead that are prefetched */
-#define MAX_ROW 4096 /* maximum bytes of a row that moves through the stack at once */
+#define MAX_ROW 4096 /* maximum bytes of an image row, which is copied to the stack before it is converted */
 
 /* Describes where the samples of a batch are in the dataset. */
 struct lookup {
@@ -421,7 +421,7 @@ enum gt_code gt_cpu_gather_ragged(struct gt_dev *dev, const struct gt_opcall *ca
 	GT_LOOP_NEW(k, slots, call, "loops:gather", err);
 	k->loop.head.launch = gather_ragged_launch;
 	k->look = lookup_of(gt_opcall_operand(call, "start"), gt_opcall_operand(call, "index"), y->dim[0], attr->views);
-	k->look.all--; /* start also contains the end of the last sequence */
+	k->look.all--; /* the operand start has one more element: the end of the last sequence */
 	k->total = gt_opcall_operand(call, "rows")->dim[0];
 	k->width = y->dim[1];
 	k->pad = attr->pad;

@@ -7,7 +7,8 @@
 #define KD 512   /* number of columns of `out` that dx processes at a time */
 #define DW_M GT_GEMM_APPLY_M /* number of rows of dy that dw processes at a time */
 
-/* The rectangle of the result that one thread computes. A result of a x b units is divided into a grid whose largest cell is smallest. */
+/* The rectangle of the result that one thread computes. Of all grids with one cell for each thread, a result of a x b units is divided
+ * by the grid whose largest cell has the fewest units. */
 struct share {
 	int64_t a0, a1, b0, b1;
 };
@@ -99,7 +100,7 @@ static inline __attribute__((always_inline)) void transpose_avx512(const float *
 
 static inline __attribute__((always_inline)) void transpose_avx2(const float *from, float *to)
 {
-	for (int q = 0; q < 4; q++) { /* the four blocks of 8 x 8 */
+	for (int q = 0; q < 4; q++) { /* transposes each of the four blocks of 8 x 8 */
 		const float *f = from + q / 2 * 128 + q % 2 * 8;
 		float *o = to + q % 2 * 128 + q / 2 * 8;
 		V t[8];
@@ -138,7 +139,7 @@ static const struct gt_gemm_isa avx512 = {"avx512", compute_fwd_avx512, compute_
 
 static inline __attribute__((always_inline)) void transpose_neon(const float *from, float *to)
 {
-	for (int q = 0; q < 16; q++) { /* the sixteen blocks of 4 x 4 */
+	for (int q = 0; q < 16; q++) { /* transposes each of the sixteen blocks of 4 x 4 */
 		const float *f = from + q / 4 * 64 + q % 4 * 4;
 		float *o = to + q % 4 * 64 + q / 4 * 4;
 		V a = LOAD(f), b = LOAD(f + 16), c = LOAD(f + 32), d = LOAD(f + 48);

@@ -13,7 +13,7 @@
 struct layernorm {
 	struct gt_cpu_loop loop; /* over rows */
 	const void *x, *dy;
-	/* in the loops in the element order of the activations; NULL: the layer has no parameters */
+	/* during a launch, the parameters in the element order of the activations; NULL: the layer has no parameters */
 	const void *gamma, *beta;
 	void *mean, *rstd; /* outputs of the forward operation, NULL if they are absent; operands of the gradient */
 	void *y, *dx, *dgamma, *dbeta;
@@ -22,7 +22,7 @@ struct layernorm {
 	double eps;
 	size_t param_bytes; /* number of bytes of gamma */
 	void (*reorder)(const struct layernorm *k, const void *from, void *to);
-	gt_range_fn *params; /* the gradients of gamma and beta */
+	gt_range_fn *params; /* the function that computes the gradients of gamma and beta */
 };
 
 static const struct gt_operand_slot slots[] = {GT_SLOTS(layernorm, x, dy, gamma, beta, mean, rstd, y, dx, dgamma, dbeta)};

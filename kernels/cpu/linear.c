@@ -123,7 +123,7 @@ enum gt_code gt_cpu_linear_dw_update(struct gt_dev *dev, const struct gt_opcall 
 	return GT_OK;
 }
 
-/* A kernel of linear.dx by oneDNN, which is followed by the gradient of relu in place. */
+/* A kernel of linear.dx that runs oneDNN's product and then applies the gradient of relu to dx in place. */
 struct masked {
 	struct gt_kernel head;
 	struct gt_kernel *dx, *relu;
@@ -193,7 +193,7 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	struct linear *k;
 	if (attr->act > GT_ACT_RELU)
 		return gt_opcall_refuse(call, err, "only relu may follow in the same call");
-	if (fwd && call->nout > 1) /* the output of relu is used as the mask; reading it costs nothing, because it is in the cache */
+	if (fwd && call->nout > 1) /* a mask would save nothing: its reader finds the output of relu in the cache */
 		return gt_opcall_refuse(call, err, "this backend does not write bit masks");
 	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))
 		return mask ? prepare_masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);

@@ -1,9 +1,9 @@
-/* From the layout in which oneDNN computes gradients of weights to the one in which its bf16 products read weights: in each block, rows
- * 2k and 2k + 1 become one row of pairs. oneDNN's own reorder needs a second buffer, and takes longer than the product of a small batch. */
+/* Converts the layout of oneDNN's weight gradients to the layout in which its bf16 products read weights: in each block, rows 2k and 2k
+ * + 1 become one row of pairs. oneDNN's own reorder needs a second buffer, and takes longer than the product of a small batch. */
 #include "cpu/loops.h"
 #include <string.h>
 
-#define MOST 2048 /* elements of the largest block */
+#define MOST 2048 /* maximum number of elements of a block */
 
 struct blocks {
 	float *p;

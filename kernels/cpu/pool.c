@@ -26,7 +26,7 @@ struct pool {
 
 static const struct gt_operand_slot slots[] = {GT_SLOTS(pool, x, y, idx), GT_SLOT_AS(pool, "dy", x), GT_SLOT_AS(pool, "dx", y)};
 
-#define MANY 32 /* minimum number of channels for which a window is processed tap by tap */
+#define MANY 32 /* minimum number of channels for which a loop over channels is inside the loop over the pixels of a window */
 
 /* The arguments of a loop over one row of the output. */
 struct row {

@@ -17,7 +17,7 @@ struct gt_rnn {
 	int gates;        /* 4: lstm, 3: gru */
 	bool bf16;        /* activations and weights are bf16; else f32 */
 	bool reverse;
-	int64_t hp;       /* h, rounded up to whole panels of any pass: elements of a row of states */
+	int64_t hp;       /* h rounded up to a multiple of every panel width: number of elements of a row of states */
 	int groups;       /* groups of samples; sample order[i] belongs to group i % groups */
 	/* operands of one launch (opcall.h); absent ones are NULL */
 	const void *x, *w, *dy;

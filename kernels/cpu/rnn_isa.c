@@ -3,7 +3,7 @@
 #include "clones.h"
 #include "ew.h"
 
-#define MAX_ROWS 8 /* rows of the largest tile */
+#define MAX_ROWS 8 /* maximum number of rows (samples) of a tile for any instruction set */
 
 static float *state_of(const struct gt_rnn *r, int64_t group)
 {

@@ -10,7 +10,7 @@ struct shape {
 	void *const *parts; /* concatenation: the operands that repeat (the parts) */
 	int64_t rows, cols; /* shape of the transposition of one sample: rows x cols becomes cols x rows */
 	int nparts;
-	bool split;                  /* the gradient of a concatenation */
+	bool split;                  /* true: the gradient of a concatenation, which splits dy into the parts */
 	size_t part[GT_MAX_IO], row; /* concatenation: bytes of a row of each part, and of a row of the concatenated tensor */
 };
 

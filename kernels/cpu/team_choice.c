@@ -1,7 +1,7 @@
 #include "cpu/team_choice.h"
 
 #define WINDOW 0.02 /* seconds of a measurement: several of Linux's time slices (3 ms) */
-#define GAIN 0.95   /* the other choice (all threads, or one) is taken if it needs at most this share of the time */
+#define GAIN 0.95   /* a trial of the other choice (all threads, or one) changes the choice if it takes less than this share of the time */
 #define CHANGED 1.25
 #define WAIT_MIN 2
 #define WAIT_MAX 200 /* maximum of gt_team_choice.wait; a trial takes one window, so trials then take 0.5 % of the time */

@@ -11,7 +11,7 @@
 struct tokens {
 	struct gt_cpu_loop loop;
 	const void *x; /* or dy */
-	const void *w; /* NULL: the table is `wave` */
+	const void *w; /* table with a row for each position; NULL: `wave` is used */
 	const int32_t *lengths;
 	int32_t *idx;
 	void *y; /* or dx, or dw */
@@ -32,7 +32,7 @@ static inline int64_t length_of(const struct tokens *k, int64_t sample)
 	return n < 0 ? 0 : n > k->tokens ? k->tokens : n;
 }
 
-/* Returns the token that GT_POOL_FIRST and GT_POOL_LAST read. */
+/* Returns the index of the token that pool_tokens copies in the modes GT_POOL_FIRST and GT_POOL_LAST. */
 static inline int64_t place_of(const struct tokens *k, int64_t sample)
 {
 	int64_t n = length_of(k, sample);

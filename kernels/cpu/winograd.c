@@ -106,7 +106,7 @@ static const struct wino_isa *choose_isa(void)
 enum pass { FORWARD, DX, DW };
 
 struct wino {
-	struct gt_cpu_loop loop; /* its operands; the loop itself is unused */
+	struct gt_cpu_loop loop; /* holds the addresses of the operands; loop.fn is unused */
 	const void *x, *w, *b, *res, *dy;
 	void *y, *dx, *dw, *db;
 	enum pass pass;
@@ -128,8 +128,8 @@ struct wino {
 static const struct gt_operand_slot slots[] = {GT_SLOTS(wino, x, w, b, res, dy, y, dx, dw, db)};
 
 /* ---- weights ------------------------------------------------------------------------------------------------------------------------ */
-/* Unit i is a block of 16 x 16 channels of the product. The weights are [O, I, 3, 3] in memory. dx rotates the filters by 180 degrees and
- * exchanges the channels. */
+/* Transforms units [begin, end) of the weights, which are [O, I, 3, 3] in memory. A unit is a block of 16 x 16 channels of the product.
+ * For dx, the filters are rotated by 180 degrees, and input and output channels are exchanged. */
 static void transform_weight_blocks(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct wino *k = ctx;
@@ -245,7 +245,7 @@ static void transform_dy(const void *ctx, int64_t begin, int64_t end)
 		k->isa->transform_dy(&k->g, k->first + i, k->work, i);
 }
 
-/* Unit i is a panel of columns of one of the 36 products. */
+/* Computes units [begin, end) of the products. A unit is a panel of columns of one of the 36 products. */
 static void multiply_chunk(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct wino *k = ctx;
@@ -258,7 +258,7 @@ static void multiply_chunk(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* The gradient of the bias of channels [begin, end): sums over the pixels of each image, then over the images. */
+/* Computes the gradient of the bias for channels [begin, end): sums dy over the pixels of each image, then over the images. */
 static void sum_bias(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct wino *k = ctx;
@@ -279,7 +279,7 @@ static void sum_bias(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* If there are several blocks of output channels, there is one chunk of tiles. */
+/* Computes the gradient of the weights. Several blocks of output channels are used only if one chunk holds all tiles. */
 static void compute_dw(struct gt_dev *dev, struct wino *k)
 {
 	struct gt_wino *g = &k->g;
@@ -338,8 +338,8 @@ static bool is_winograd_faster(const struct gt_attr_conv2d *a, const struct gt_t
 	       y->dim[1] % 16 == 0 && y->dim[2] * y->dim[3] >= 8 * tiles && y->dim[0] * tiles >= 32;
 }
 
-#define CHUNK_FLOATS (192 << 10) /* v and m of a chunk of a thread stay in its L2 cache */
-#define DW_FLOATS (2 << 20)      /* v and m of a chunk of all threads stay in the L3 cache */
+#define CHUNK_FLOATS (192 << 10) /* floats of v and m for which the chunk of a thread stays in its L2 cache */
+#define DW_FLOATS (2 << 20)      /* floats of v and m for which a chunk of all threads stays in the L3 cache */
 #define CHUNK_LEAST 96 /* with fewer tiles, reading the transformed weights would take longer than the products */
 
 #define BLOCK 64 /* output channels of a block of u */
@@ -353,10 +353,10 @@ static size_t choose_chunk(struct wino *k, int threads, int64_t block)
 	int64_t rows = k->isa->block, tiles = g->n * g->rows * g->cols, share = dw ? tiles : (tiles + threads - 1) / threads;
 	int64_t fit = (dw ? DW_FLOATS : CHUNK_FLOATS) / (36 * (g->in + g->out + 32)), least = dw ? 2 * CHUNK_LEAST : CHUNK_LEAST;
 	int64_t n = fit < least ? least : fit;
-	bool shared = dw || block < g->out; /* of dw, all threads share a chunk of v */
+	bool shared = dw || block < g->out; /* for dw, all threads share one chunk of v */
 	k->block = block;
 	k->chunk = round_up(n < share ? n : share, rows);
-	g->ld_in = g->in + 16; /* no power of two, for which the caches have few sets */
+	g->ld_in = g->in + 16; /* the 16 extra floats avoid strides of powers of two, which map to few cache sets */
 	g->ld_out = block + 16;
 	g->stride_in = (shared && !dw ? round_up(tiles, rows) : k->chunk) * g->ld_in + 16;
 	g->stride_out = k->chunk * g->ld_out + 16;

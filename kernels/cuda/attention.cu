@@ -52,7 +52,7 @@ template <class T> __device__ static inline spot spot_of(const attention_args &a
 	return p;
 }
 
-/* Offset of the features of a token in qkv; part 0 is the query, 1 the key, 2 the value. */
+/* Returns the offset of the features of a token in qkv; part 0 is the query, 1 the key, 2 the value. */
 __device__ static inline int64_t qkv_offset(const attention_args &a, const spot &p, int64_t token, int part)
 {
 	return (((p.sample * a.tokens + token) * 3 + part) * a.heads + p.h) * a.d;
@@ -111,7 +111,7 @@ template <class T> __device__ static inline void dot_rows(float (&s)[T::group], 
 			s[g] += __shfl_xor_sync(0xffffffffu, s[g], h);
 }
 
-/* v += factor * row */
+/* Adds factor * row to the team's vector v. */
 template <class T> __device__ static inline void add_row(float *v, float factor, const float *row, int lane)
 {
 #pragma unroll
@@ -159,7 +159,7 @@ __device__ static inline int fill_keys(T &tiles, const attention_args &a, const 
 	return n;
 }
 
-/* Returns 1 + the last key that any query of a block sees. */
+/* Returns 1 + the index of the last key to which any query of the block attends. */
 template <class T> __device__ static inline int64_t end_of_keys(const attention_args &a, const spot &p)
 {
 	return a.causal && p.first + T::rows < p.length ? p.first + T::rows : p.length;
@@ -175,7 +175,7 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 4) attentio
 	load_features<T>(q, (const S *)a.qkv + (in ? qkv_offset(a, p, p.row, 0) : 0), in, a.d, p.lane, a.scale);
 	for (int64_t j0 = 0, end = end_of_keys<T>(a, p); j0 < end; j0 += T::tile) {
 		int n = fill_keys<S>(tiles, a, p, j0, end);
-		int sees = a.causal && p.row - j0 < n ? (int)(p.row - j0) + 1 : n; /* keys of the tile that the query sees; <= 0: none */
+		int sees = a.causal && p.row - j0 < n ? (int)(p.row - j0) + 1 : n; /* number of keys that the query may attend to; <= 0: none */
 #pragma unroll 1
 		for (int j = 0; j < n; j += T::group) {
 			float s[T::group], most = top;
@@ -268,7 +268,7 @@ template <class S, class T> __global__ void __launch_bounds__(BLOCK, 3) backward
 		if (me < n)
 			lse[me] = a.lse[rows + i0 + me], delta[me] = a.delta[rows + i0 + me];
 		__syncthreads();
-		int64_t begin = a.causal ? p.row - i0 : 0; /* the first query of the tile that sees the key */
+		int64_t begin = a.causal ? p.row - i0 : 0; /* index in the tile of the first query that attends to the key */
 #pragma unroll 1
 		for (int i = 0; i < n; i += T::group) {
 			float s[T::group], d[T::group];
@@ -305,7 +305,7 @@ static size_t scratch_bytes(const struct gt_opcall *op)
 	return op->code == GT_OP_ATTENTION_DX ? (size_t)(y->dim[0] * attr->heads * y->dim[1]) * sizeof(float) : 0;
 }
 
-/* Launches a kernel with the division T. */
+/* Launches a kernel whose work is divided into blocks and teams as T (struct division) says. */
 template <class T> static cudaError_t launch_divided(void (*kernel)(attention_args), attention_args a, cudaStream_t s)
 {
 	a.blocks = ceil_div(a.tokens, T::rows);

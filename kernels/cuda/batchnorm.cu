@@ -24,7 +24,7 @@ struct batchnorm_args {
 	int act;
 	double *part;
 	float *scratch;
-	uint32_t *counter; /* one counter for each tile; one call at a time may use them */
+	uint32_t *counter; /* counters of finished blocks, one for each tile; calls that run at the same time need separate counters */
 };
 
 /* Merges n parts of [3, c], n < GT_MOMENTS_PARTS. Outputs that do not exist are NULL. rmean and rvar are either both NULL or both not

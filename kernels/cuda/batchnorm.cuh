@@ -35,7 +35,7 @@ struct batchnorm_dx_args {
 	double *sums;
 	const double *given;
 	float *scratch;
-	uint32_t *counter; /* one counter for each tile; one call at a time may use them */
+	uint32_t *counter; /* counters of finished blocks, one for each tile; calls that run at the same time need separate counters */
 };
 cudaError_t gt_cu_batchnorm_dx_start(int type, const batchnorm_dx_args &a, cudaStream_t s);
 

@@ -209,7 +209,7 @@ template <class S, int V, int MASK> static cudaError_t launch_gradient(const bat
 	batchnorm_dx_args b = a;
 	if (a.more && !a.g)
 		b.g = a.dx; /* the sum of both parts goes to dx, so that the second pass reads only dx */
-	constexpr bool CAN_ADD = MASK < GT_CU_MASK_GELU; /* no kernel for a gelu and `more`, because it would spill registers */
+	constexpr bool CAN_ADD = MASK < GT_CU_MASK_GELU; /* false for a gelu: a kernel that also adds `more` would spill registers */
 	cudaError_t e = a.given ? launch(bn_given, dim3((unsigned)ceil_div(a.c, COL_BLOCK)), dim3(COL_BLOCK), s, b, a.scratch)
 	                         : launch(a.more ? bn_sums<S, V, MASK, CAN_ADD> : bn_sums<S, V, MASK, false>, tiling_grid(t), dim3(COL_BLOCK),
 	                                  s, b, a.scratch, part, t);

@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES) prelu_finish(float 
 		dw[c] = (float)sum + (add ? dw[c] : 0);
 }
 
-/* One weight for all channels: adds the sums of the channels. */
+/* Computes dw of a prelu with one weight for all channels: adds up the sums of the channels. */
 __global__ void __launch_bounds__(TEAM_BLOCK) prelu_total(const float *sums, int64_t cols, float *dw, bool add)
 {
 	after_previous();

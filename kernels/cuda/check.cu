@@ -12,7 +12,7 @@ __global__ void __launch_bounds__(32) check_step(const gt_cu_check a)
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
-/* Returns the gradients whose sum of squares the call computes first, or NULL. */
+/* Returns the gradients (operand g) whose sum of squares the call computes before the check; NULL: the call has no operand g. */
 static const struct gt_tdesc *gradients_of(const struct gt_opcall *op)
 {
 	return gt_opcall_operand(op, "g");

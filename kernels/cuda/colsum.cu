@@ -1,14 +1,14 @@
 /* Operations that sum over rows: bias.db and views.mean.
  *
- * The gradient of a bias is the column sums. For few rows (the batch of a linear layer) one kernel sums them: a block owns 32 columns, its
- * 8 warps read every eighth row in order, and the sums of the warps are added in order. Many rows (the pixels of a convolution) need the
- * two-level reduction of columns.cuh. */
+ * The gradient of a bias is the sum of each column of dy. For few rows (the batch of a linear layer) one kernel sums them: a block owns
+ * 32 columns, its 8 warps read every eighth row in order, and the sums of the warps are added in order. Many rows (the pixels of a
+ * convolution) need the two-level reduction of columns.cuh. */
 #include "cuda/columns.cuh"
 #include "aug.h"
 
 #define COLS 32
 #define LANES 8
-#define FEW 1024 /* maximum number of rows for the first kernel; a warp reads 128 of them in 32 steps of four */
+#define FEW 1024 /* maximum number of rows that sum_columns sums in one kernel: a warp reads 128 of them, four at a time */
 #define VIEWS_BLOCK 256
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(FINISH_COLS *FINISH_LANES) colsum_finish(const
 		out[c] = add ? out[c] + (float)sum : (float)sum;
 }
 
-/* The weighted mean of the views of each sample. A thread computes one element of the output; the sum is f32. */
+/* Computes the weighted mean of the views of each sample. A thread computes one element of the output; the sum is f32. */
 template <class S> __global__ void __launch_bounds__(VIEWS_BLOCK) views_mean(const S *x, S *y, int64_t n, int views)
 {
 	after_previous();
@@ -141,7 +141,8 @@ template <class S> static cudaError_t launch_views(const void *x, void *y, int64
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------------------------------- */
-/* Dimension 1 is contiguous in a rank-4 tensor (NHWC) too, so that every tensor consists of rows of C elements. */
+/* Returns the number of rows of C elements. Dimension 1 is contiguous in a rank-4 tensor (NHWC) too, so every tensor consists of such
+ * rows. */
 static int64_t count_rows(const struct gt_opcall *op)
 {
 	return gt_tdesc_count(gt_opcall_input(op)) / gt_opcall_input(op)->dim[1];

@@ -191,9 +191,9 @@ template <int W> __device__ static inline void get_written(float *v, const float
 		unpack_vector(v, __ldcg((const uint4 *)p), float());
 }
 
-/* Combines the two planes of partial results of a tile: a thread gets column c and its sums a and b. With MOMENTS, the planes are the means
- * and the squared distances of the pieces of rows, and a and b are the mean and the squared distances of all rows. Returns false if the
- * thread has no column. All threads of the block must call it. */
+/* Combines the two planes of partial results of a tile: a thread gets a column, its index c, and the sums a and b of this column over
+ * all pieces. With MOMENTS, the planes are the means and the squared distances of the pieces of rows, and a and b are the mean and the
+ * squared distances of all rows. Returns false if the thread has no column. All threads of the block must call it. */
 template <int V, bool MOMENTS>
 __device__ static inline bool tile_totals(const float *part, const tiling &t, int64_t &c, double &a, double &b)
 {
@@ -257,7 +257,7 @@ __device__ static inline double finish_sum(double v)
 {
 	__shared__ double s[FINISH_LANES][FINISH_COLS + 1];
 	__shared__ double total[FINISH_COLS];
-	__syncthreads(); /* all threads have to read the last total before it is overwritten */
+	__syncthreads(); /* all threads must have read the total of the previous call before it is overwritten */
 	s[threadIdx.y][threadIdx.x] = v;
 	__syncthreads();
 	v = s[threadIdx.x][threadIdx.y];

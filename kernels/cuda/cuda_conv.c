@@ -19,7 +19,7 @@ struct conv {
 	struct gt_dnn_plan plan; /* the plan is unused if the call computes only db */
 	struct gt_binding binding;
 	int type;
-	int64_t rows, cols; /* number of pixels and of channels of dy */
+	int64_t rows, cols; /* for db: rows: number of pixels of dy in the batch; cols: number of channels of dy */
 	int64_t weights;    /* number of elements of the weights */
 	int32_t in, ld;     /* channels of x; ld: channels in memory if x is padded, else 0 */
 	bool bias, dw, add_dw, add_db;

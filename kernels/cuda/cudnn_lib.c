@@ -51,7 +51,8 @@ static enum gt_code load_library(struct gt_dnn *dnn, struct gt_err *err)
 	return GT_OK;
 }
 
-/* The library must have the major version of the build's headers, because within a major version attributes are only added. */
+/* Loads cuDNN and checks that its major version is that of the build's headers: only within a major version do attributes never
+ * disappear. */
 static enum gt_code load_checked(struct gt_dnn *dnn, struct gt_err *err)
 {
 	GT_TRY(load_library(dnn, err));

@@ -32,7 +32,7 @@
 
 struct gt_dnn {
 	void *so;
-	cudnnHandle_t handle;          /* NULL in tests of plans without a GPU; prop then describes a device */
+	cudnnHandle_t handle;          /* NULL in tests that make plans without a GPU; prop then describes the device */
 	cudnnBackendDescriptor_t prop; /* properties of the device (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR); needs cuDNN 9.8 or newer */
 	cudaStream_t stream;           /* the stream of the handle */
 	size_t version;                /* 91900 for 9.19.0 */

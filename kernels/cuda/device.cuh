@@ -247,7 +247,7 @@ template <class Op, class T> __device__ static inline T team_reduce(T v, int tea
 		v = Op::f(v, __shfl_xor_sync(0xffffffffu, v, w));
 	if (team == 32)
 		return v;
-	__syncthreads(); /* all threads have to read the parts of the last reduction before they are overwritten */
+	__syncthreads(); /* all threads must have read the parts of the previous reduction before they are overwritten */
 	if (threadIdx.x % 32 == 0)
 		part[threadIdx.x / 32] = v;
 	__syncthreads();

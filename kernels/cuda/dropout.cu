@@ -25,7 +25,8 @@ template <class S> __device__ static inline void scale_elements(const S *x, S *y
 			y[j] = from_float<S>(to_float(x[j]) * keep[j]);
 }
 
-/* __stcg, because the compiler would split a plain vector store into stores of single elements here. */
+/* Multiplies a vector by its factors. The store is __stcg, because the compiler would split a plain vector store into single elements
+ * here. */
 __device__ static inline void scale_vector(const float *x, float *y, const float *keep)
 {
 	float4 v = *(const float4 *)x;
@@ -59,7 +60,7 @@ template <class S> __global__ void __launch_bounds__(BLOCK) apply_dropout(const 
 		const S *x = (const S *)a.x + s * a.n + q * 4;
 		S *y = (S *)a.y + s * a.n + q * 4;
 		float keep[4];
-		if (a.cols) { /* one random word decides about all elements of a unit */
+		if (a.cols) { /* all elements of a channel (or sample) have the same random word */
 			struct gt_philox w;
 			int64_t unit = q * 4 % a.cols, drawn = -1;
 			for (int j = 0; j < 4; j++) {

@@ -11,7 +11,7 @@
 
 #define BLOCK 256
 #define TILE GT_CU_SORT_TILE
-#define CHUNK 16 /* sorted entries that a warp sums */
+#define CHUNK 16 /* number of sorted entries that a warp sums */
 #define WAYS 4   /* sorted sequences that are merged to one; a power of two */
 #define WARPS (BLOCK / 32)
 
@@ -109,7 +109,7 @@ template <class S> __device__ static inline float gradient_of(const embedding_ar
 	return a.mode == GT_BAG_MEAN ? g * a.share[s] : g;
 }
 
-/* The two uses of a row's sum: adding it to dw, or updating the table by sgd without momentum. */
+/* The two uses of the summed gradient of a row: add_to_row adds it to dw, apply_to_row updates the table by sgd without momentum. */
 struct add_to_row {
 	__device__ add_to_row(const embedding_args &) {}
 	__device__ float operator()(float dw, float sum) const
@@ -136,8 +136,8 @@ struct apply_to_row {
 	}
 };
 
-/* The two sums of a chunk for runs that cross its ends. side 0: the run that began before the chunk; 1: the run that begins in the chunk
- * and continues after it. */
+/* Returns the address of one of the two sums that a chunk stores for runs that cross its ends. side 0: the run that began before the
+ * chunk; 1: the run that begins in the chunk and continues after it. */
 __device__ static inline float *part_of(const embedding_args &a, int64_t chunk, int side)
 {
 	return a.part + (chunk * 2 + side) * a.cols;
@@ -283,7 +283,7 @@ static const struct gt_attr_embedding *table_attr(const struct gt_opcall *op)
 	return is_update(op->code) ? &((const struct gt_attr_embedding_update *)op->attr)->table : (const struct gt_attr_embedding *)op->attr;
 }
 
-/* Returns all arguments but the pointers. */
+/* Returns the arguments of a call with their sizes and attributes; the pointers are NULL. */
 static embedding_args shape_args(const struct gt_opcall *op)
 {
 	bool bags = is_bag(op->code), update = is_update(op->code), forward = is_forward(op->code);

@@ -6,13 +6,13 @@
 
 struct embedding_args {
 	const int32_t *tokens, *lengths; /* lengths NULL: every token counts */
-	int32_t *idx;                    /* mode max: the position of the largest element in the sample; -1: none */
+	int32_t *idx;                    /* mode max: position in the sample of the token with the maximum; -1: none */
 	const float *w;                  /* forward: the table */
 	void *y;                         /* forward: the result */
 	const void *dy;                  /* NULL: a forward pass */
 	float *dw;                       /* the gradient, or the table that is updated */
 	uint64_t *tile, *sorted;         /* workspace: one element for each entry */
-	float *part, *share;             /* workspace: two rows of cols for each chunk of entries; one element for each sample */
+	float *part, *share;             /* workspace: two rows of cols for each chunk of entries; 1 / number of tokens of each sample */
 	int64_t entries, step, first;    /* entry e is tokens[e * step + first] */
 	int64_t bag;                     /* entries of a sample, whose row in y or dy they share; 1 without bags */
 	int64_t rows, cols, padding;     /* size of the table; padding: token without a gradient that bags skip, -1: none */

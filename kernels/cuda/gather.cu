@@ -209,7 +209,7 @@ static cudaError_t start_ragged(const struct gt_cu_call *c, cudaStream_t s)
 	static const struct gt_operand_slot slots[] = {
 	    GT_SLOTS(ragged_args, start, y), GT_SLOT_AS(ragged_args, "rows", from), GT_SLOT_AS(ragged_args, "index", look.index)};
 	const struct gt_tdesc *y = gt_opcall_operand(c->op, "y");
-	int64_t all = gt_opcall_operand(c->op, "start")->dim[0] - 1; /* start also contains the end of the last sequence */
+	int64_t all = gt_opcall_operand(c->op, "start")->dim[0] - 1; /* the operand start has one more element: the end of the last sequence */
 	ragged_args a = {};
 	GT_CU_BIND(c, slots, &a);
 	a.width = y->dim[1];

@@ -28,7 +28,8 @@ struct head_back_args {
 };
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
-/* Adds the products of a row with all weights in the columns from x, w on: V columns, which are read at once, or up to V before `end`. */
+/* Adds to each output the products of a row of x and its weights for up to V columns. x points to the first of these columns in the row,
+ * w to the same column of the weights, end to the end of the row. With VECTOR, V columns exist and are read at once. */
 template <class S, bool VECTOR>
 __device__ static inline void add_products(float (&sum)[GT_CU_HEAD_COLS], const head_args &a, const S *x, const S *end, const S *w)
 {

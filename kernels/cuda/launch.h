@@ -115,7 +115,8 @@ struct gt_cu_chunk {
 };
 enum gt_code gt_cuda_upload_chunks(struct gt_dev *dev, const struct gt_seg *seg, int nseg, struct gt_cu_table *out, struct gt_err *err);
 
-/* For families whose calls all have one counter, or all read the values of a step. */
+/* Functions for gt_cu_family.counters if every call has one counter, and for .reads_step_args if every call reads the values of the
+ * step. */
 static inline int64_t gt_cu_one_counter(const struct gt_opcall *op)
 {
 	(void)op;
@@ -179,7 +180,7 @@ cudaError_t gt_cu_sumsq_check_start(const float *x, int64_t n, double *part, uin
 struct gt_cu_muon_matrix {
 	struct gt_seg hyper;
 	double adjust;
-	int64_t x;           /* offset, in elements, of its operand of the products: [rows, rounded up to whole blocks][ld] */
+	int64_t x;           /* offset in gt_cu_muon.x, in elements, of the matrix as operand of the products: [rows rounded up][ld] */
 	int32_t rows, cols, ld;
 	int32_t first, chunks; /* first entry of the matrix in gt_cu_muon.chunk; number of its entries */
 };

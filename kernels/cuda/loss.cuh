@@ -10,7 +10,7 @@ struct loss_args {
 	const int32_t *target; /* label of each row; not used if dense is not NULL */
 	const float *dense;    /* target of each output, [rows, cols]; NULL: labels */
 	const float *weights;  /* gt_attr_loss.weights; NULL: all 1 */
-	bool by_class;         /* there is a weight for each class: a row has the weight of its label */
+	bool by_class;         /* `weights` has a weight for each class: a row has the weight of its label */
 	const double *scale; /* factor of the gradient; NULL: 1 */
 	void *dx; /* gradient of x; may be the same memory as x; NULL: no gradient is computed */
 	struct gt_metrics *metrics;
@@ -168,7 +168,8 @@ __device__ static inline bool has_classes(int code)
 	return false;
 }
 
-/* Cross entropy with weights of classes, or with a probability for each class as the target. */
+/* Computes the loss and the gradient of row r for cross entropy with weights of classes, or with a probability for each class as the
+ * target. */
 template <class S> __device__ static inline double shares_row(const loss_args &a, int64_t r, int lane, int team, float scale)
 {
 	const S *x = (const S *)a.x + r * a.cols;
@@ -194,7 +195,8 @@ template <class S> __device__ static inline double shares_row(const loss_args &a
 	return loss;
 }
 
-/* A loss that is the mean over the outputs, or the sum over classes. divisor: the number of outputs, or 1. */
+/* Computes row r of a loss that is a mean over the outputs or a sum over classes. divisor: the number of outputs for a mean, 1 for a
+ * sum. */
 template <class S>
 __device__ static inline double pointwise_row(const loss_args &a, int code, int64_t r, int lane, int team, double inv_weight,
                                               double divisor)

@@ -17,7 +17,7 @@ __device__ static inline gt_opt_f64 step_options(const gt_cu_muon &a, const gt_c
 	return gt_opt_make_f64(GT_OP_MUON, &a.attr, &seg, &step_args, a.scalars);
 }
 
-/* The scalars for the momentum and direction of a matrix. */
+/* Computes the scalars for the momentum and direction of a matrix. */
 __device__ static inline void direction_scalars(gt_opt_f32 *h, const gt_cu_muon &a, const gt_cu_muon_matrix &m)
 {
 	gt_opt_f64 d = step_options(a, m);
@@ -27,7 +27,7 @@ __device__ static inline void direction_scalars(gt_opt_f32 *h, const gt_cu_muon 
 	h->lerp1 = (float)d.lerp1;
 }
 
-/* Vectors of four elements, aligned to 16 bytes in f32 and to 8 bytes in 16 bits. */
+/* Load and store four consecutive elements, aligned to 16 bytes in f32 and to 8 bytes in 16-bit types. */
 __device__ static inline void load_four(float *v, const float *x)
 {
 	unpack_vector(v, *(const uint4 *)x, float());

@@ -17,7 +17,7 @@ template <int CODE> struct row;
 	};
 GT_ELEMENT_UPDATES(GT_X)
 #undef GT_X
-/* Updates by norms, all of whose states exist. s: the states of an element. */
+/* Updates by norms (NORMS in optimizer_rows.h), whose states always exist. s: the states of an element. */
 #define GT_X(NAME, name, s0, s1, s2, loops)                                                                                           \
 	template <> struct row<GT_OP_##NAME> {                                                                                            \
 		static const int all = GT_STATES_ALL(s0, s1, s2);                                                                             \

@@ -332,7 +332,7 @@ static const char *name_variant(const struct gt_opcall *op)
 	return is_max(op->code) ? (back ? "gather:max" : "max") : (back ? "gather:mean" : "mean");
 }
 
-/* Returns all arguments but the pointers. */
+/* Returns the arguments of a call with their sizes and attributes; the pointers are NULL. */
 static pool_args shape_args(const struct gt_opcall *op)
 {
 	const struct gt_tdesc *x = gt_cu_operand(op, "x", "dx"), *y = gt_cu_operand(op, "y", "dy"), *idx = gt_opcall_operand(op, "idx");

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(BLOCK, 2) gather_recipes(const recipes_args a)
 	__shared__ struct gt_recipe_op op[GT_RECIPE_MAX_OPS];
 	__shared__ int32_t grey[GT_RECIPE_MAX_OPS];
 	__shared__ int32_t taps[RESIZE ? GT_RECIPE_SIDES * GT_RECIPE_TAP_INTS : 1];
-	__shared__ unsigned long long part[BLOCK / 32]; /* each warp's part of the sum of the lumas */
+	__shared__ unsigned long long part[BLOCK / 32]; /* sum of the lumas by the threads of each warp */
 	after_previous();
 	const struct gt_step_args step_args = step_args_of(a.look.step_args);
 	const int32_t pixels = a.h * a.w, step = (int32_t)(gridDim.x * BLOCK);
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(BLOCK, 2) gather_recipes(const recipes_args a)
 		int64_t view = n / a.look.samples, sample = n - view * a.look.samples;
 		int64_t at = sample_at(a.look, step_args, sample, blockIdx.x == 0 && threadIdx.x == 0);
 		if (at < 0)
-			continue; /* all threads of the block */
+			continue; /* every thread of the block continues here, so no thread misses a barrier */
 		const uint8_t *row = a.rows + at * a.row;
 		const struct gt_recipe *recipe = (const struct gt_recipe *)row;
 		struct gt_recipe_image im = {row + gt_recipe_pixels_at(a.ops), a.h, a.w, NULL, 0, false};

@@ -6,7 +6,7 @@
 #include "cuda/columns.cuh"
 
 #define BLOCK 512
-#define UNITS 512 /* hidden states of up to so many units are in shared memory */
+#define UNITS 512 /* maximum number of units for which the hidden states are in shared memory */
 #define MOST_ROWS 4 /* maximum number of samples of a block */
 #define FEW_WEIGHTS (128 << 10) /* bytes of weights that stay in the L1 cache of a multiprocessor */
 
@@ -33,7 +33,7 @@ __device__ static inline int64_t token_at(const rnn_args &a, int64_t sample, int
 	return sample * a.t + (a.reverse ? length - 1 - s : s);
 }
 
-/* Sets the tokens after the ends of a block's samples to 0: rows of `width` elements. */
+/* Fills the tokens after the end of each sample of a block with 0. `to` has `width` elements for each token. */
 template <class S, int ROWS> __device__ static void clear_padding(const rnn_args &a, S *to, int64_t first, int64_t width)
 {
 	for (int r = 0; to && r < ROWS && first + r < a.n; r++)
@@ -144,7 +144,8 @@ template <int GATES, int ROWS> __device__ static inline void add_parts(float (&s
 		}
 }
 
-/* State of a block in memory: two hidden states, if they are not in shared memory, and a cell state of each sample. */
+/* Computes all steps of the samples of a block. A block's part of a.state holds the cell state of each sample and, if they are not in
+ * shared memory, two hidden states. */
 template <class S, int GATES, int ROWS> __global__ void __launch_bounds__(BLOCK, 1) rnn_steps(const rnn_args a)
 {
 	after_previous();
@@ -168,7 +169,7 @@ template <class S, int GATES, int ROWS> __global__ void __launch_bounds__(BLOCK,
 	for (int64_t s = 0; s < longest; s++) {
 		for (int64_t u = d.unit; u < h + d.unit; u += 1 << d.units_log) {
 			float sum[ROWS][GATES] = {};
-			S x[ROWS][GATES]; /* loaded early: they arrive from global memory while the products are computed */
+			S x[ROWS][GATES]; /* loaded before the products are computed, so that both overlap in time */
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
 				if (u < h && d.owns(r) && s < length[r])
@@ -236,8 +237,9 @@ __device__ static inline void compute_cell_gradient(const rnn_args &a, const sav
 		((S *)a.before)[at * h + u] = from_float<S>(before);
 }
 
-/* State of a block in memory: the gradients of the hidden and the cell state and, if they are not in shared memory, of the sums, of each
- * sample. dc of a GRU is the direct part of the gradient of the hidden state. */
+/* Computes the gradients of all steps of the samples of a block. A block's part of a.state holds, for each sample, the gradients of the
+ * hidden and the cell state and, if they are not in shared memory, of the sums. dc of a GRU is the direct part of the gradient of the
+ * hidden state. */
 template <class S, int GATES, int ROWS> __global__ void __launch_bounds__(BLOCK, 1) rnn_steps_dx(const rnn_args a)
 {
 	after_previous();
@@ -315,7 +317,7 @@ static int choose_rows(const struct gt_opcall *op)
 	return n <= most ? 1 : n <= 2 * most ? 2 : MOST_ROWS;
 }
 
-/* Bytes of the transposed weights, which come before the states. */
+/* Returns the bytes of the transposed weights, which precede the states in the scratch memory. */
 static size_t transposed_bytes(const struct gt_opcall *op)
 {
 	return is_back(op) ? 0 : (gt_tdesc_bytes(gt_opcall_operand(op, "w")) + 255) / 256 * 256;

@@ -136,7 +136,8 @@ static bool is_concat(int code)
 	return code == GT_OP_CONCAT || code == GT_OP_CONCAT_DX;
 }
 
-/* Sets all arguments but the pointers, with starts in elements. Returns the reason why the call is refused, or NULL. */
+/* Sets the sizes in *a, with a->start in elements; the pointers are set by the launch. Returns the reason why the call is refused, or
+ * NULL. */
 static const char *divide_rows(const struct gt_opcall *op, concat_args *a)
 {
 	bool back = op->code == GT_OP_CONCAT_DX;

@@ -1,7 +1,8 @@
 /* softmax, log_softmax and their gradients over rows. A team of threads (device.cuh) handles one row, which it reads twice. */
 #include "cuda/softmax.cuh"
 
-/* Dimension 1 is contiguous in a rank-4 tensor (NHWC) too, so that every tensor consists of rows of C elements. */
+/* The arguments of a call. Dimension 1 is contiguous in a rank-4 tensor (NHWC) too, so every tensor consists of `rows` rows of C
+ * elements. */
 struct softmax_args {
 	const void *x, *y; /* x: the input, or dy; y: the forward output */
 	void *out;

@@ -9,7 +9,7 @@ extern "C" {
 #define BLOCK 256
 #define TILE 32
 #define TILE_ROWS 8
-#define LEAST 8  /* sizes of dimensions from which on tiles are transposed */
+#define LEAST 8  /* minimum size of both dimensions for which tiles are transposed */
 #define MAX_YZ 65535
 
 /* A copy that exchanges the fastest dimensions: the output has [outer[0], outer[1], cols, rows] with cols contiguous in the input. */
@@ -66,11 +66,12 @@ template <class U> __global__ void __launch_bounds__(TILE *TILE_ROWS) exchange_t
 }
 
 /* ---- launcher -------------------------------------------------------------------------------------------------------------------- */
-/* Removes dimensions of size 1, and joins neighbours in the output that are neighbours in the input. Missing dimensions are the first. */
+/* Removes dimensions of size 1, and joins neighbours in the output that are neighbours in the input. If fewer than four dimensions
+ * remain, the first ones get size 1. */
 static void join_dims(gt_strided *s)
 {
 	gt_strided to = *s;
-	int n = 4; /* the dimensions of `to` from n on are set */
+	int n = 4; /* dimensions n ... 3 of `to` are set */
 	to.guard = -1;
 	for (int k = 3; k >= 0; k--) {
 		bool guards = k == s->guard;

@@ -25,7 +25,7 @@ __device__ static inline int64_t length_of(const tokens_args &a, int64_t sample)
 	return n < 0 ? 0 : n > a.tokens ? a.tokens : n;
 }
 
-/* Returns the token that GT_POOL_FIRST and GT_POOL_LAST read. */
+/* Returns the index of the token that pool_tokens copies in the modes GT_POOL_FIRST and GT_POOL_LAST. */
 __device__ static inline int64_t place_of(const tokens_args &a, int64_t sample)
 {
 	int64_t n = length_of(a, sample);
@@ -41,7 +41,7 @@ template <class S> __device__ static inline void read_samples(S (&x)[AHEAD], con
 			x[k] = ((const S *)a.x)[(s + k) * n + i];
 }
 
-/* A thread handles one feature of one position. The blocks of a column in y share the samples. */
+/* A thread handles one feature of one position. The blocks with the same x divide the samples among them. */
 template <class S> __global__ void __launch_bounds__(BLOCK) add_positions(const tokens_args a)
 {
 	after_previous();
@@ -203,7 +203,7 @@ static enum gt_code upload_sinusoids(struct gt_dev *dev, const struct gt_opcall 
 static cudaError_t start_column_sums(const struct gt_cu_call *c, const tokens_args &a, cudaStream_t s)
 {
 	float *dw = (float *)a.y;
-	if (a.rows > 1 && !a.add) { /* no token has the other rows */
+	if (a.rows > 1 && !a.add) { /* only row 0 has tokens: the gradient of the other rows is 0 */
 		cudaError_t e = cudaMemsetAsync(dw + a.cols, 0, (size_t)((a.rows - 1) * a.cols) * sizeof *dw, s);
 		if (e != cudaSuccess)
 			return e;

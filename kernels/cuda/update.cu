@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(BLOCK) sumsq(const float *x, int64_t n, double
 		for (int64_t i = me * GROUP * w; i < chunks; i += BLOCK * GROUP * w) {
 			double v[GROUP];
 #pragma unroll
-			for (int k = 0; k < GROUP; k++) /* a sum of squares has the same bits after 0 is added */
+			for (int k = 0; k < GROUP; k++) /* a missing partial sum counts as 0, which does not change the bits of a sum of squares */
 				v[k] = i + k * w < chunks ? __ldcg(part + i + k * w) : 0;
 #pragma unroll
 			for (int h = 1; h < GROUP; h *= 2)

@@ -179,7 +179,7 @@ void gt_gloo_say_broken(struct gloo_root *r, const char *text); /* breaks the gr
 /* Waits until one more message of the port is complete. If restless is true, it returns GLOO_TURN after at most WATCH_MS. */
 enum gloo_end { GLOO_END, GLOO_LOST, GLOO_TIME, GLOO_FAIL, GLOO_TURN };
 enum gloo_end gt_gloo_wait(struct gloo_root *r, struct gl_port *p, int member, bool restless);
-bool gt_gloo_has_left(struct gloo_root *r, int member); /* whether the member has sent GLOO_BYE */
+bool gt_gloo_has_left(struct gloo_root *r, int member); /* Returns whether the member has left the group (sent GLOO_BYE). */
 
 /* gloo_coll.c */
 enum gt_code gt_gloo_coll(struct gt_comm *c, enum gt_coll_kind kind, const struct gt_coll *x, struct gt_err *err);

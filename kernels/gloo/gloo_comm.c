@@ -72,7 +72,8 @@ static enum gt_code connect_group(struct gloo_comm *c, struct gt_err *err)
 			if (!p->in[k] || !p->out[k])
 				return gt_fail(err, GT_EFAIL, "out of memory");
 		}
-		/* Errors are ignored here, because a later wait on a lost connection reports it. Calls are numbered from 1. */
+		/* Posts the receives of the first two calls, which have the numbers 1 and 2. Errors are ignored, because a later wait on the
+		 * lost connection reports them. */
 		for (int k = 1; k <= 2; k++)
 			gl_post(p->in[GLOO_CALL], gt_gloo_slot(c, GLOO_CALL), p->calls + (k & 1) * GT_GLOO_CALL, GT_GLOO_CALL);
 		for (int k = 0; k < GT_GLOO_HEADS_IN; k++)

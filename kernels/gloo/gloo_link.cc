@@ -343,6 +343,6 @@ extern "C" void gl_wake(struct gl_port *p)
 
 extern "C" bool gl_is_lost(struct gl_port *p)
 {
-	gl_wake(p); /* so the wait ends at once, but before that gloo checks whether the connection is lost */
+	gl_wake(p); /* makes the following wait return at once; in that wait gloo checks whether the connection is lost */
 	return gl_wait(p) == GL_LOST;
 }

@@ -31,7 +31,7 @@ struct gl_port;
 /* Starts gloo's thread, which receives no signals. The thread never connects or listens. Returns NULL if it fails, with the reason in
  * why. */
 struct gl_net *gl_net_new(int rank, int world, double timeout_s, char why[GL_WHY]);
-void gl_net_free(struct gl_net *n); /* n may be NULL; the caller frees the ports of n before */
+void gl_net_free(struct gl_net *n); /* n may be NULL; the caller must free the ports of n first */
 /* Uses a connected TCP socket as the connection to a peer. gloo owns fd from now on, also after a failure. */
 bool gl_net_adopt(struct gl_net *n, int peer, int fd, char why[GL_WHY]);
 

@@ -304,7 +304,7 @@ static void flush_sends(struct gloo_root *r, double deadline)
 				end = gt_gloo_wait(r, c->peer[peer].out[lane], c->member[peer], true);
 				c->peer[peer].open[lane] -= end == GLOO_END;
 				if (end == GLOO_TURN && gt_gloo_has_left(r, c->member[peer]))
-					break; /* the peer has said goodbye and will receive nothing more */
+					break; /* the peer has sent GLOO_BYE and receives no more data, so the rest need not be sent */
 			}
 		}
 	}

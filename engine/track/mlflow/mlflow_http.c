@@ -49,7 +49,7 @@ struct gt_mlflow_http {
 	CURL *curl;
 	struct gt_mlflow_clock *clock;
 	struct curl_slist *headers;
-	char uri[1024];   /* without a slash at its end */
+	char uri[1024];   /* address of the server, without a slash at its end */
 	char *reply;      /* REPLY_BYTES + 1 */
 	size_t n;
 	bool too_long;
@@ -110,7 +110,7 @@ enum gt_code gt_mlflow_http_open(const char *uri, struct gt_mlflow_clock *clock,
 	snprintf(h->uri, sizeof h->uri, "%.*s", (int)(n - (n && uri[n - 1] == '/')), uri);
 	h->clock = clock;
 	h->headers = curl_slist_append(NULL, "Content-Type: application/json");
-	h->headers = curl_slist_append(h->headers, "Expect:"); /* do not wait a second for 100-continue */
+	h->headers = curl_slist_append(h->headers, "Expect:"); /* else libcurl waits up to 1 s for "100 Continue" before a body */
 	return GT_OK;
 }
 
@@ -190,7 +190,8 @@ enum gt_mlflow_end gt_mlflow_call(struct gt_mlflow_http *h, const char *path, co
 	snprintf(url, sizeof url, "%s/api/2.0/%s", h->uri, path);
 	set_request(h, url);
 	curl_easy_setopt(h->curl, CURLOPT_TIMEOUT, ANSWER_S);
-	/* libcurl repeats a request if a reused connection closes without a reply. But the server may have executed the request. */
+	/* Requests that create something use a new connection: libcurl repeats a request if a reused connection closes without a reply,
+	 * although the server may have executed the request. */
 	curl_easy_setopt(h->curl, CURLOPT_FRESH_CONNECT, (long)(strstr(path, "/create") != NULL));
 	if (body)
 		curl_easy_setopt(h->curl, CURLOPT_POSTFIELDS, body);
@@ -207,7 +208,7 @@ enum gt_mlflow_end gt_mlflow_call(struct gt_mlflow_http *h, const char *path, co
 	if (code || !gt_json_is(out->json, GT_JSON_OBJECT)) {
 		gt_fail(err, GT_EIO, "%.300s: the reply to %.80s is not a JSON object; check that this is the address of an MLflow server", h->uri,
 		        name);
-		return GT_MLFLOW_AGAIN; /* the reply may come from a proxy in front of the server */
+		return GT_MLFLOW_AGAIN; /* try again: the reply may come from a proxy in front of the server */
 	}
 	return GT_MLFLOW_DONE;
 }

@@ -18,7 +18,7 @@ struct reading {
 	struct gt_mlflow_batch *b;
 	struct gt_json *j;
 	struct gt_arena *a;
-	bool rewritten; /* lines up to the time in the state were already sent */
+	bool rewritten; /* the log was rewritten: skip lines up to gt_mlflow_state.time, which were sent before */
 };
 
 /* Reads n bytes at an offset, or up to the end of the file. Returns the number of bytes. */
@@ -85,7 +85,7 @@ static enum gt_code take_line(struct reading *r, const char *line, size_t n, str
 	struct gt_err why = {0};
 	int64_t step;
 	enum gt_code code = gt_json_parse(line, n, NAME, 4, 4096, r->a, &o, &why);
-	if (code == GT_EFAIL) { /* out of memory: the line may be correct */
+	if (code == GT_EFAIL) { /* parsing ran out of memory, so the line may be correct and must not be skipped */
 		*err = why;
 		return code;
 	}
@@ -142,7 +142,7 @@ static enum gt_code read_lines(struct reading *r, int fd, struct gt_err *err)
 		if (n == PIECE_BYTES && !memchr(buf, '\n', n))
 			n = read_at(fd, buf, LINE_BYTES, before);
 		if (n == LINE_BYTES && !memchr(buf, '\n', n))
-			r->b->offset += (int64_t)n; /* too long for an event: skipped */
+			r->b->offset += (int64_t)n; /* a line longer than LINE_BYTES is no event, so these bytes are skipped */
 		else
 			code = take_lines(r, buf, n, err);
 	}

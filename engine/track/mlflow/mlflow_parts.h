@@ -15,7 +15,7 @@ struct gt_mlflow_clock {
 	int until;        /* as in struct gt_mlflow_job */
 	double wait_s;
 	bool ended;       /* the run has ended */
-	double deadline;  /* if ended: time (gt_clock) at which sending stops; INFINITY: never */
+	double deadline;  /* once the run has ended: time (gt_clock) at which sending stops; INFINITY: no limit */
 };
 bool gt_mlflow_ended(struct gt_mlflow_clock *c); /* whether the run has ended */
 bool gt_mlflow_over(struct gt_mlflow_clock *c);  /* whether the time for sending is over */
@@ -25,8 +25,8 @@ void gt_mlflow_pause(struct gt_mlflow_clock *c, double s);
 /* ---- mlflow_http.c ------------------------------------------------------------------------------------------------------------- */
 enum gt_mlflow_end {
 	GT_MLFLOW_DONE,
-	GT_MLFLOW_AGAIN, /* see err: the server does not answer, or has an internal error; another attempt can succeed */
-	GT_MLFLOW_NEVER  /* see err: the server has refused the request, and would refuse it again */
+	GT_MLFLOW_AGAIN, /* failed, err has the reason: the server does not answer, or has an internal error; another attempt can succeed */
+	GT_MLFLOW_NEVER  /* failed, err has the reason: the server has refused the request, and would refuse it again */
 };
 
 struct gt_mlflow_http;
@@ -52,7 +52,7 @@ const char *gt_mlflow_escape(const char *text, const char *keep, char *buf, size
 /* ---- mlflow_state.c ------------------------------------------------------------------------------------------------------------ */
 #define GT_MLFLOW_TEXT 512
 struct gt_mlflow_state {
-	char uri[GT_MLFLOW_TEXT], experiment[GT_MLFLOW_TEXT]; /* as in the job; for another server, the whole run is sent again */
+	char uri[GT_MLFLOW_TEXT], experiment[GT_MLFLOW_TEXT]; /* as in gt_mlflow_job; if these change, the whole run is sent again */
 	char experiment_id[64], run_id[64];  /* "": not known yet */
 	char artifact_uri[GT_MLFLOW_TEXT];   /* where the server stores the files of the run */
 	char key[40];                        /* value of the tag gtrain.key, which finds the run if the reply to its creation was lost */
@@ -61,7 +61,7 @@ struct gt_mlflow_state {
 	int64_t offset;                      /* bytes of metrics.jsonl that are sent */
 	double time;                         /* "time" of the last line that is sent; 0: none */
 	char status[32];                     /* how the run has ended ("ok", "signal 15") according to the sent lines; "": not ended */
-	char told[16];                       /* status that the MLflow run has: "RUNNING", "FINISHED", "FAILED", "KILLED" */
+	char told[16];                       /* status that was last sent to the server: "RUNNING", "FINISHED", "FAILED", "KILLED" */
 	char files[96];                      /* modification times of the uploaded files of the run directory; "": none */
 	char model[96];                      /* the uploaded checkpoint, and the modification time of its model; "": none */
 };

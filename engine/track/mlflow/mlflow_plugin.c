@@ -26,7 +26,7 @@ static const char *status_word(const char *status)
 		return "FINISHED";
 	if (!strcmp(status, "time limit") || !strncmp(status, "signal ", 7))
 		return "KILLED";
-	return "FAILED"; /* by an error or, without a line `end`, by SIGKILL */
+	return "FAILED"; /* the run was ended by an error or, if its log has no line `end`, by SIGKILL */
 }
 
 /* Calls a function that uploads files, if the config and the server allow it. If the server refuses files, other data is still sent. */
@@ -57,7 +57,8 @@ static enum gt_mlflow_end connect_run(struct gt_mlflow *m, struct gt_err *err)
 	return end;
 }
 
-/* Sends the status, the files and the model, which is large: it is sent last, and not if a followed run can still be resumed. */
+/* Sends the status of the ended run, its files and, last because it is large, the model. While the run is followed, the model is sent
+ * only if the run is complete, because an incomplete run can be resumed. */
 static enum gt_mlflow_end finish_run(struct gt_mlflow *m, struct gt_err *err)
 {
 	const char *word = status_word(m->state.status);

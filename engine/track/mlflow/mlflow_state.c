@@ -8,7 +8,7 @@
 #define NAME "mlflow.json"
 #define FILE_BYTES ((size_t)64 << 10)
 
-/* The members that are strings. */
+/* Applies X to each member of struct gt_mlflow_state that is a string; mlflow.json has a member of the same name. */
 #define TEXTS(X) X(uri) X(experiment) X(experiment_id) X(run_id) X(artifact_uri) X(key) X(status) X(told) X(files) X(model)
 
 /* Copies member `name` to buf. Returns false if it is missing or too long. */

@@ -27,7 +27,7 @@ static void draw_line(void *user, const double *xy, int n, const struct gt_pen *
 	cairo_set_line_width(cr, pen->width);
 	cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
 	cairo_set_dash(cr, dash, dash[0] > 0 ? 2 : 0, 0);
-	cairo_new_path(cr); /* drawing a text has set the current point */
+	cairo_new_path(cr); /* drop the current point, which drawing a text has set and at which the line would begin */
 	for (int i = 0; i < n; i++)
 		cairo_line_to(cr, xy[2 * i], xy[2 * i + 1]);
 	cairo_stroke(cr);

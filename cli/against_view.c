@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define INDENT "                     " /* below the text of a phase */
+#define INDENT "                     " /* indentation of the lines that are printed below the text of a phase */
 
 /* ---- text --------------------------------------------------------------------------------------------------------------------------- */
 static void print_pair(struct gt_cli *cli, const char *what, struct gt_against_pair p)
@@ -65,7 +65,7 @@ void gt_against_runs_text(const struct gt_against_runs *r, char *buf, size_t siz
 		         r->precision[0]);
 }
 
-/* "conv2d.dw of layer2.0.conv1 (cudnn:57)" */
+/* Writes the operation, the layer and the kernel to buf: "conv2d.dw of layer2.0.conv1 (cudnn:57)". */
 static void name_operation(const struct gt_against_operation *o, char *buf, size_t size)
 {
 	char text[400], rank[32] = "";
@@ -75,7 +75,8 @@ static void name_operation(const struct gt_against_operation *o, char *buf, size
 	gt_cli_printable(text, buf, size);
 }
 
-/* Writes "step 3: conv2d.dw of layer2.0.conv1 (cudnn:57): dw: worst 3.1e-2 of 1.6e-2 at [12, 3, 0, 1]; 41 operations before it agree". */
+/* Describes the first call whose result differs, with its worst difference and the tolerance: "step 3: conv2d.dw of layer2.0.conv1
+ * (cudnn:57): dw: worst 3.1e-2 of 1.6e-2 at [12, 3, 0, 1]; 41 operations before it agree". */
 static void difference_text(const struct gt_against_operation *o, char *buf, size_t size)
 {
 	char name[400], at[128] = "the padding";

@@ -8,13 +8,13 @@
 struct gt_against_runs;
 struct gt_against_operations;
 
-/* The text of a phase, and the lines below it. */
+/* The _text functions write the text of a phase to buf. The _print_ functions print the lines below this text. */
 void gt_against_runs_text(const struct gt_against_runs *r, char *buf, size_t size);
 void gt_against_print_runs(struct gt_cli *cli, const struct gt_against_runs *r);
 void gt_against_operations_text(const struct gt_against_operations *r, char *buf, size_t size);
 void gt_against_print_operations(struct gt_cli *cli, const struct gt_against_operations *r);
 
-/* Writes the members of a phase to the open object. */
+/* Write the results of a phase as members of the open JSON object. */
 void gt_against_write_runs(struct gt_json *j, const struct gt_against_runs *r);
 void gt_against_write_operations(struct gt_json *j, const struct gt_against_operations *r);
 

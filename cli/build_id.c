@@ -2,7 +2,7 @@
 #include "gtrain.h"
 
 #ifndef GT_COMMIT
-#define GT_COMMIT "" /* the same as in about.c */
+#define GT_COMMIT "" /* the commit of the build, from the Makefile; "": built outside git */
 #endif
 
 const char gt_build_id[] = GT_VERSION " " GT_COMMIT;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NARROWEST = 16 }; /* columns of the names of layers or parameters before another column is left out */
+enum { NARROWEST = 16 }; /* minimum width of a column with names of layers or parameters; if less remains, another column is removed */
 
 #define MOST 60 /* maximum number of table columns to print */
 #define NAME 32 /* maximum width of a printed name */
@@ -86,7 +86,7 @@ static bool is_common(const struct gt_json_value *f, const char *arena)
 	return c;
 }
 
-/* Prints how close the planner has come to the lower bound of the memory whose blocks share memory by lifetime. */
+/* Prints the ratio of the planned arena size to its lower bound, for the arenas in which blocks with disjoint lifetimes share memory. */
 static void print_live(struct gt_cli *cli, const struct gt_json_value *rank)
 {
 	char a[GT_UNITS];
@@ -173,7 +173,8 @@ static enum gt_code print_buckets(struct gt_cli *cli, const struct gt_json_value
 		             range, part);
 	}
 	gt_out(cli, "\n");
-	gt_table_narrow(cli, &t, 4, 2 * NARROWEST, "2"); /* the number of parameters; two names stand in a cell */
+	gt_table_narrow(cli, &t, 4, 2 * NARROWEST, "2"); /* A cell of column 4 has two names. Column 2, the number of parameters, is removed
+	                                                    first. */
 	GT_TRY(gt_table_print(cli, &t, err));
 	gt_out_sentence(cli, sync_sentence(gt_json_str(f, "sync")));
 	if (*sharded) {
@@ -239,7 +240,7 @@ static enum gt_code print_stages(struct gt_cli *cli, const struct gt_json_value 
 		gt_table_add(&t, number, rank, layers, gt_units_count(params, gt_json_count(s, "params")), share, slots);
 	}
 	gt_out(cli, "\n");
-	gt_table_narrow(cli, &t, 2, NARROWEST, "43"); /* FLOP, the number of parameters */
+	gt_table_narrow(cli, &t, 2, NARROWEST, "43"); /* Column 4 (FLOP) is removed first, then column 3 (the number of parameters). */
 	GT_TRY(gt_table_print(cli, &t, err));
 	gt_out(cli, "\n%s", gt_json_str(f, "grid"));
 	snprintf(layers, sizeof layers, "idle time of the pipeline: %.1f%% if the time of a stage is proportional to its FLOP, %.1f%% if all "

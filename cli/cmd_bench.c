@@ -3,7 +3,7 @@
 #include "gtrain_report.h"
 #include <stdio.h>
 
-enum { NARROWEST = 16 }; /* columns of the names of layers before another column is left out */
+enum { NARROWEST = 16 }; /* minimum width of the column with names of layers; if less remains, another column is removed */
 
 struct bench_args {
 	struct gt_job_args job;
@@ -150,7 +150,7 @@ static enum gt_code run_bench(struct gt_cli *cli, struct gt_err *err)
 	enum gt_code code = gt_cli_ranks(cli, &a->job, &o, err);
 	if (code == GT_OK)
 		code = gt_bench(conf, &o, a->steps ? (int)a->steps : 100, &b, err);
-	if (code == GT_OK && b) /* b is NULL if rank 0 is another process, which has printed the result */
+	if (code == GT_OK && b) /* b is NULL if rank 0 is another process; that process has printed the result */
 		code = cli->args.json ? print_json(cli, b, err) : print_text(cli, b, err);
 	gt_bench_free(b);
 	gt_conf_free(conf);

@@ -9,7 +9,7 @@
 
 enum {
 	MEASURED = 10, /* number of steps that --time measures */
-	NARROWEST = 16 /* columns of the names of layers before another column is left out */
+	NARROWEST = 16 /* minimum width of the column with names of layers; if less remains, another column is removed */
 };
 
 struct check_args {
@@ -56,7 +56,7 @@ static enum gt_code print_layers(struct gt_cli *cli, const struct gt_json_value 
 	return gt_table_print(cli, &t, err);
 }
 
-/* Writes "60,000 train, 10,000 test", or "" if the data is missing. */
+/* Writes the number of samples of each split to buf: "60,000 train, 10,000 test"; "" if the data is missing. */
 static void describe_samples(const struct gt_json_value *f, char *buf, size_t size)
 {
 	int n = 0;
@@ -68,7 +68,7 @@ static void describe_samples(const struct gt_json_value *f, char *buf, size_t si
 	}
 }
 
-/* Writes the learning rate, or the momentum, during the run: "0.1 at 0%, 0.05 at 25%, …". */
+/* Writes the values of the learning rate or the momentum during the run to buf: "0.1 at 0%, 0.05 at 25%, …". */
 static void describe_rates(const struct gt_json_value *of, const char *key, char *buf, size_t size)
 {
 	int n = 0, percent = 0;
@@ -80,7 +80,7 @@ static void describe_rates(const struct gt_json_value *of, const char *key, char
 		snprintf(buf, size, "unknown without the data");
 }
 
-/* Writes "frozen for 2 epochs, then 0.1 at 0%, …  (head.*)". run: the momentum of the run */
+/* Describes an entry of train.groups in buf: "frozen for 2 epochs, then 0.1 at 0%, …  (head.*)". run: the momentum of the run. */
 static void describe_group(const struct gt_json_value *g, const char *run, char *buf, size_t size)
 {
 	double frozen_until = gt_json_num(g, "frozen_until"), freeze_after = gt_json_num(g, "freeze_after");
@@ -97,7 +97,7 @@ static void describe_group(const struct gt_json_value *g, const char *run, char 
 	         gt_json_true(g, "frozen_stats") ? ", statistics frozen" : "", gt_json_str(g, "match"));
 }
 
-/* Adds the FLOPs per sample, of the whole run or of one phase of the run. */
+/* Adds a row with FLOPs: for one sample, for the whole run, or for one phase of the run. */
 static void add_flops(struct gt_table *t, const char *label, const struct gt_json_value *v, const char *when)
 {
 	char text[256], a[GT_UNITS], b[GT_UNITS];
@@ -106,7 +106,7 @@ static void add_flops(struct gt_table *t, const char *label, const struct gt_jso
 	gt_table_add(t, label, text);
 }
 
-/* Adds the lines about the data. */
+/* Adds the rows about the data to the report table. */
 static void add_data(struct gt_table *t, const struct gt_json_value *f, const struct gt_report *r)
 {
 	const struct gt_json_value *transforms = gt_json_member(f, "transforms");
@@ -135,7 +135,7 @@ static void add_data(struct gt_table *t, const struct gt_json_value *f, const st
 		gt_table_add(t, "pretrained", gt_pretrained_text(r->pretrained, text, sizeof text));
 }
 
-/* Adds the lines about the batch, the ranks and the steps. */
+/* Adds the rows about batch, ranks and steps to the report table. */
 static void add_steps(struct gt_table *t, const struct gt_json_value *f, const struct gt_report_opts *o)
 {
 	int64_t batch = gt_json_count(f, "batch"), micro = gt_json_count(f, "micro_batch"), copies = gt_json_count(f, "copies");
@@ -163,7 +163,7 @@ static void add_steps(struct gt_table *t, const struct gt_json_value *f, const s
 	gt_table_add(t, "steps", text);
 }
 
-/* Adds the lines about the learning rates and momenta. */
+/* Adds the rows about learning rates and momenta to the report table. */
 static void add_rates(struct gt_table *t, const struct gt_json_value *f)
 {
 	char text[1024], momentum[640], factors[2048] = "", older[1900], label[32], a[GT_UNITS];
@@ -173,7 +173,7 @@ static void add_rates(struct gt_table *t, const struct gt_json_value *f)
 	describe_rates(f, "momentum", momentum, sizeof momentum);
 	if (gt_json_member(f, "momentum"))
 		gt_table_add(t, "momentum", momentum);
-	for (const struct gt_json_value *b = gt_json_first(f, "layer_decay"); b; b = b->next) { /* the last block first */
+	for (const struct gt_json_value *b = gt_json_first(f, "layer_decay"); b; b = b->next) { /* each block is prepended */
 		snprintf(older, sizeof older, "%s", factors);
 		snprintf(factors, sizeof factors, "%s %s%s%s", gt_json_str(b, "block"), gt_units_number(a, gt_json_num(b, "factor")),
 		         *older ? ", " : "", older);
@@ -211,7 +211,7 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report_opts 
 	return gt_table_print(cli, &t, err);
 }
 
-/* Prints the report, which is cli->json, as text. */
+/* Prints the JSON report in cli->json as text. */
 static enum gt_code print_report(struct gt_cli *cli, const struct gt_report_opts *o, const struct gt_report *r, struct gt_err *err)
 {
 	char title[512], buffers[GT_UNITS], note[96] = "";
@@ -253,7 +253,7 @@ static enum gt_code measure_steps(struct gt_cli *cli, struct gt_conf *c, const s
 	return code;
 }
 
-/* Fails if there are warnings, with the exit code of the first warning about which a run would fail. */
+/* If the report has warnings, fails with the exit code of the first warning that would make a run fail. */
 static enum gt_code fail_on_warnings(const struct gt_report *r, struct gt_err *err)
 {
 	const struct gt_problems *w = &r->warnings;
@@ -270,7 +270,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, con
 {
 	struct gt_report *r = NULL;
 	bool elsewhere = o->dry_run || (o->device && !strcmp(o->device, "null")); /* the device "null" does not check this machine */
-	cli->json.exact = !cli->args.json; /* exact values, because the printed text is made from them */
+	cli->json.exact = !cli->args.json; /* exact floating-point values, because the text output is made from this JSON */
 	GT_TRY(gt_check(c, o->device, world, !elsewhere, &cli->json, &r, err));
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_cli_warn(cli, r->warnings.v[i].text);
@@ -317,7 +317,8 @@ static enum gt_code end_data_json(struct gt_cli *cli, const struct gt_data_check
 	return gt_out_json(cli, err);
 }
 
-/* Lists the unreadable samples and, if `whole` is set, the images that cannot be decoded. Fails unless a run would skip them. */
+/* Lists the unreadable samples of the data; with `whole`, decodes every image and lists those that cannot be decoded. Fails if there are
+ * any, unless a run would skip them. */
 static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, bool whole, struct gt_err *err)
 {
 	struct data_list list = {.cli = cli};
@@ -331,7 +332,7 @@ static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, bool wh
 	if (code != GT_OK)
 		gt_json_reset(&cli->json);
 	GT_TRY(code);
-	if (!d.skips) /* without data.on_error = "skip", a bad cell also stops a run */
+	if (!d.skips) /* without data.on_error = "skip", a run also fails at a cell that is not a number */
 		d.bad += d.cells, d.cells = 0;
 	gt_units_count(n, d.samples);
 	gt_units_count(cells, d.cells);

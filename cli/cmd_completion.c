@@ -2,7 +2,8 @@
 #include "editor_files.h"
 #include <string.h>
 
-/* Each script calls `gtrain completion words` (commands.h), which prints the same words for all shells. */
+/* The completion script of each shell. Each script calls `gtrain completion words` (commands.h) for the candidates, so all shells get the
+ * same. */
 static const struct {
 	const char *shell, *script;
 } scripts[] = {
@@ -122,7 +123,7 @@ const struct gt_command gt_cmd_completion = {
 	         "them where the shells and Vim look for them.",
 	.example = "source <(gtrain completion bash)",
 	.min_operands = 1,
-	.max_operands = -1, /* one operand, or any number of operands after `words` */
+	.max_operands = -1, /* `gtrain completion` takes one operand; `gtrain completion words` takes any number of further operands */
 	.first = GT_COMPLETE_CHOICE,
 	.choices = "bash|zsh|fish|vim|vscode|json-schema",
 	.run = run_completion,

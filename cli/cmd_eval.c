@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_CLASSES 40 /* with more classes, the table shows only the WORST classes */
-#define WORST 20        /* number of the worst classes, and of the most confused pairs, to show */
-#define JSON_PAIRS 100  /* number of the most confused pairs in a JSON object */
-#define NAME 24         /* maximum width of a name */
+#define MOST_CLASSES 40 /* above this number of classes, the table shows only the WORST classes */
+#define WORST 20        /* number of the worst classes, and of the most confused pairs of classes, that are printed */
+#define JSON_PAIRS 100  /* maximum number of confused pairs of classes in the JSON object */
+#define NAME 24         /* maximum width of the name of a class, in columns */
 
 struct eval_args {
 	struct gt_job_args job;
@@ -95,7 +95,7 @@ static void print_class_csv(struct gt_cli *cli, const struct gt_class_report *r)
 		gt_out(cli, "%" PRId64 ",", c);
 		gt_out_csv(cli, s->name ? s->name : "");
 		gt_out(cli, ",%.17g,%.17g,%.17g,", s->precision, s->recall, s->f1);
-		if (!isnan(s->auc)) /* NAN gives an empty field: the class has no samples, or all samples are of this class */
+		if (!isnan(s->auc)) /* auc is NAN if the class has no samples or all samples; the CSV field is then empty */
 			gt_out(cli, "%.17g", s->auc);
 		gt_out(cli, ",%" PRId64 ",%" PRId64 "\n", s->support, s->predicted);
 	}
@@ -143,7 +143,8 @@ static enum gt_code print_scores(struct gt_cli *cli, const struct gt_class_repor
 	struct ranked *order;
 	struct gt_table t;
 	char name[160];
-	int64_t n = 0, shown, support = 0; /* support: sum over all classes; equal to the number of samples if each sample has one label */
+	int64_t n = 0, shown, support = 0; /* support: sum of the samples of all classes; equal to the number of samples if each sample has one
+	                                      label */
 	GT_NEW(order, cli->arena, r->classes + 1, err);
 	for (int64_t c = 0; c < r->classes; c++)
 		if (r->classes <= MOST_CLASSES || r->score[c].support)
@@ -154,8 +155,9 @@ static enum gt_code print_scores(struct gt_cli *cli, const struct gt_class_repor
 		shown = n < WORST ? n : WORST;
 		gt_out(cli, "\nThe %" PRId64 " classes of %" PRId64 " with the lowest F1:\n", shown, r->classes);
 	}
-	int space = width - 46;                                         /* the columns of numbers have 46 characters, */
-	gt_table_init(&t, cli->arena, space >= 8 ? "lrrrrr" : "lrrrr"); /* or 37 without the AUC column, which a narrow terminal omits */
+	int space = width - 46;                                         /* The columns of numbers are 46 characters wide. */
+	gt_table_init(&t, cli->arena, space >= 8 ? "lrrrrr" : "lrrrr"); /* If fewer than 8 characters remain for the names, the AUC column of 9
+	                                                                   characters is omitted. */
 	space = space >= 8 ? space : space + 9;
 	space = space < 8 ? 8 : space > NAME ? NAME : space;
 	gt_table_head(&t, "class", "precision", "recall", "F1", "support", "ROC AUC");
@@ -195,7 +197,7 @@ static bool print_matrix(struct gt_cli *cli, const struct gt_class_report *r, in
 		name = w > name ? w : name;
 	}
 	int cell = count_digits(most), space = width - (int)k * (cell + 1);
-	int least = count_digits(k - 1) + 4; /* a name may be cut to three letters */
+	int least = count_digits(k - 1) + 4; /* minimum width of a column: a name may be truncated to three letters */
 	if (space < (least < name ? least : name))
 		return false;
 	name = name < space ? name : space;
@@ -220,7 +222,7 @@ static bool print_matrix(struct gt_cli *cli, const struct gt_class_report *r, in
 	return true;
 }
 
-/* Prints the pairs of classes that are confused most often. */
+/* Prints the pairs of a label and a wrong prediction that occur most often. */
 static enum gt_code print_confused_pairs(struct gt_cli *cli, const struct gt_class_report *r, int width, struct gt_err *err)
 {
 	struct gt_table t;
@@ -276,7 +278,7 @@ static void print_value_csv(struct gt_cli *cli, const struct gt_value_report *r)
 	for (int64_t i = 0; i < r->values; i++) {
 		gt_out_csv(cli, r->score[i].name);
 		gt_out(cli, ",%.17g,%.17g,", r->score[i].mae, r->score[i].rmse);
-		if (!isnan(r->score[i].r2)) /* NAN gives an empty field: there are fewer than two samples */
+		if (!isnan(r->score[i].r2)) /* r2 is NAN if there are fewer than two samples; the CSV field is then empty */
 			gt_out(cli, "%.17g", r->score[i].r2);
 		gt_out(cli, "\n");
 	}
@@ -364,7 +366,7 @@ static enum gt_code run_eval(struct gt_cli *cli, struct gt_err *err)
 	GT_TRY(gt_cli_ranks(cli, &a->job, &o, err));
 	GT_TRY(gt_eval(g->operands.v[0], g->operands.n > 1 ? g->operands.v[1] : NULL, a->split, a->report, a->job.sets.v, a->job.sets.n, &o, &r,
 	               err));
-	if (!r) /* rank 0 is another process, which has printed the result */
+	if (!r) /* rank 0 is another process; that process has printed the result */
 		return GT_OK;
 	if (!a->split && !strcmp(r->split, "valid") && !g->quiet)
 		gt_cli_note(cli, "the data has no split \"test\"; evaluating \"%s\"", r->split);

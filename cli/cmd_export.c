@@ -12,7 +12,8 @@ struct export_args {
 };
 #define OFFSET(member) offsetof(struct export_args, member)
 
-/* The formats: X(word, extension of --out). A directory has no extension. */
+/* The export formats. X(word, extension): the extension is the one that selects the format by the name of --out; "": the format is a
+ * directory. */
 #define FORMATS(X)                                \
 	X(SAFETENSORS, "safetensors", ".safetensors") \
 	X(ONNX, "onnx", ".onnx")                      \
@@ -73,7 +74,7 @@ static enum gt_code find_format(const struct export_args *a, enum format *out, s
 	return GT_OK;
 }
 
-/* Refuses a file in the directory of a checkpoint, whose digests would no longer be correct. */
+/* Fails if path is in the directory of a checkpoint: a new file would invalidate the checkpoint's digests. */
 static enum gt_code refuse_checkpoint(const char *path, struct gt_err *err)
 {
 	const char *slash = strrchr(path, '/');

@@ -22,7 +22,7 @@ static const struct gt_option options[] = {
 struct showing {
 	struct gt_cli *cli;
 	double last;
-	char file[256]; /* the file that is being downloaded */
+	char file[256]; /* name of the file that is being downloaded */
 };
 
 static void show_transfer(void *user, const char *file, uint64_t done, uint64_t total)

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { NARROWEST = 24 }; /* columns of the names of tensors before another column is left out */
+enum { NARROWEST = 24 }; /* minimum width of the column with names of tensors; if less remains, another column is removed */
 
 struct inspect_args {
 	bool verify;
@@ -16,7 +16,7 @@ static const struct gt_option options[] = {
 	{0},
 };
 
-/* Prints the names of the classes, as many as fit into one line of the terminal. */
+/* Prints the names of the classes, up to the width of the terminal. */
 static void print_classes(struct gt_cli *cli, const struct gt_json_value *first)
 {
 	int width = gt_out_columns(), used;
@@ -32,7 +32,7 @@ static void print_classes(struct gt_cli *cli, const struct gt_json_value *first)
 	for (const struct gt_json_value *c = first; c; c = c->next) {
 		gt_text_fit(cli, c->text, 40, name, sizeof name);
 		used += gt_text_width(name) + 2;
-		if (c != first && used > width - 4) { /* leaves room for the dots */
+		if (c != first && used > width - 4) { /* keeps space for an ellipsis */
 			gt_out(cli, " ...");
 			break;
 		}
@@ -76,7 +76,8 @@ static enum gt_code print_text(struct gt_cli *cli, struct gt_err *err)
 	}
 	gt_table_rule(&t);
 	gt_table_add(&t, "total", "", "", "", gt_units_bytes(bytes, total));
-	gt_table_narrow(cli, &t, 1, NARROWEST, "02"); /* file, type; tensors of different files have different names */
+	gt_table_narrow(cli, &t, 1, NARROWEST, "02"); /* Column 0 (file) is removed first, then column 2 (dtype). Without the file, rows stay
+	                                                 distinct, because tensor names are unique in a checkpoint. */
 	return gt_table_print(cli, &t, err);
 }
 

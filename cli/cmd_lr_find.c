@@ -13,11 +13,11 @@
 #define FROM 1e-7
 #define TO 10.0
 #define STEPS 100
-#define ROWS 16 /* lines of the plot above its axis */
+#define ROWS 16 /* height of the chart's plot area in lines */
 
 struct lr_find_args {
 	struct gt_job_args job;
-	double from, to; /* learning rates; 0: not given */
+	double from, to; /* learning rates of the first and the last step; 0: option not given */
 	int64_t steps;
 	const char *out;
 };
@@ -75,8 +75,8 @@ struct lr_chart {
 	struct gt_chart_mark mark[GT_LR_METHODS];
 };
 
-/* The upper limit of the chart is the loss before the descent plus a quarter of the descent. Without this limit, the huge losses of a
- * diverging run would flatten the rest of the curve. */
+/* Returns the upper limit of the loss axis: the loss before the descent plus a quarter of the descent. Otherwise the huge losses of a
+ * diverging run would make the rest of the curve flat. */
 static double upper_limit(const struct gt_lr_curve *c, int least)
 {
 	double top = -INFINITY, most = -INFINITY;
@@ -88,7 +88,7 @@ static double upper_limit(const struct gt_lr_curve *c, int least)
 	return least && most > high ? high : most;
 }
 
-/* Makes a chart of the losses (pale), their average, and a mark at each suggestion. */
+/* Makes a chart with the losses as a pale line, their moving average, and a mark at each suggested learning rate. */
 static enum gt_code make_chart(struct gt_cli *cli, const struct gt_lr_curve *c, struct lr_chart *out, struct gt_err *err)
 {
 	double *x, *loss, *smooth;
@@ -123,7 +123,7 @@ static enum gt_code plot_losses(struct gt_cli *cli, const struct gt_chart *chart
 	return gt_plot_chart(cli, chart, size, cli->arena, &lines, err);
 }
 
-/* Prints an option and its argument as part of a command. */
+/* Prints an option and its argument, quoted for a shell, as a part of a command. */
 static enum gt_code print_word(struct gt_cli *cli, const char *option, const char *word, struct gt_err *err)
 {
 	size_t size = 4 * strlen(word) + 8;
@@ -133,7 +133,8 @@ static enum gt_code print_word(struct gt_cli *cli, const char *option, const cha
 	return GT_OK;
 }
 
-/* Prints the command that runs the config with the suggested learning rate (the valley) and the options of this test. */
+/* Prints the `gtrain run` command for this config with the suggested learning rate of the method "valley" and with the options of this
+ * test. */
 static enum gt_code print_command(struct gt_cli *cli, const struct gt_lr_curve *c, struct gt_err *err)
 {
 	const struct lr_find_args *args = cli->options;
@@ -163,7 +164,7 @@ static enum gt_code print_command(struct gt_cli *cli, const struct gt_lr_curve *
 	return GT_OK;
 }
 
-/* Prints "valley (V) 0.00209, steep (S) 0.0012, minimum/10 (M) 0.004". */
+/* Prints the suggested learning rates: "valley (V) 0.00209, steep (S) 0.0012, minimum/10 (M) 0.004". */
 static void print_suggestions(struct gt_cli *cli, const struct gt_lr_curve *c)
 {
 	char number[GT_UNITS];
@@ -222,7 +223,7 @@ static enum gt_code run_lr_find(struct gt_cli *cli, struct gt_err *err)
 	if (code == GT_OK)
 		code = gt_lr_find(conf, &o, &spec, &c, err);
 	gt_status_erase(cli);
-	if (code == GT_OK && c) /* c is NULL if rank 0 is another process, which has printed the result */
+	if (code == GT_OK && c) /* c is NULL if rank 0 is another process; that process has printed the result */
 		code = show_result(cli, c, err);
 	if (code == GT_OK && c && isnan(c->suggestion[GT_LR_VALLEY].lr))
 		code = gt_fail(err, GT_EFAIL, "the curve gives no suggestion, because the loss does not fall in its %d steps between the learning "

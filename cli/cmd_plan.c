@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INDENT = 12 }; /* bytes before the operation in a line of a plan: its number and its kind */
+enum { INDENT = 12 }; /* number of bytes before the operation in a line of `gtrain plan`: the index and the kind of the step */
 
 struct plan_args {
 	struct gt_job_args job;
@@ -21,7 +21,8 @@ static const struct gt_option options[] = {
 	{0},
 };
 
-/* Prints a plan on a terminal: a line that is too long continues below its column of operations. */
+/* Prints the steps of a plan on a terminal. A line that is wider than the terminal is broken; its continuation is indented to the
+ * operation. */
 static void print_lines(struct gt_cli *cli, char *text, int width)
 {
 	for (char *line = text, *end; *line; line = end) {

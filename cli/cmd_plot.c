@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS 12 /* lines of a panel above its axis */
+#define ROWS 12 /* height of a panel's plot area in lines */
 
 struct plot_args {
 	const char *out, *x;
 	bool follow, log;
-	double smooth; /* weight of the past; 0: not given */
+	double smooth; /* weight of the previous values in the moving average; 0: option not given */
 	struct gt_strlist scores;
 };
 #define OFFSET(member) offsetof(struct plot_args, member)
@@ -60,7 +60,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_run_curves *c
 	return gt_out_json(cli, err);
 }
 
-/* Prints warnings about values and lines that are not in the chart. */
+/* Warns about values that are not finite and about unreadable lines of metrics.jsonl, which the chart does not show. */
 static void warn_missing(struct gt_cli *cli, const struct gt_run_curves *c)
 {
 	char text[4400];
@@ -124,7 +124,7 @@ static enum gt_code plot_once(struct gt_cli *cli, const struct gt_plot_runs *run
 	return GT_OK;
 }
 
-/* Opens the runs that an operand names. */
+/* Opens the curves of the runs that an operand names. */
 static enum gt_code open_operand(struct gt_plot_runs *runs, const char *operand, double smooth, struct gt_arena *arena, struct gt_err *err)
 {
 	const char *const *path;

@@ -29,9 +29,9 @@ static const struct gt_option options[] = {
 
 struct printing {
 	struct gt_cli *cli;
-	int top;                /* 0: --top is not given */
+	int top;                /* number of classes per prediction (--top); 0: option not given */
 	bool csv;
-	int64_t images, scaled; /* number of all images, and of scaled images */
+	int64_t images, scaled; /* number of predicted images, and of images that were scaled to the input size of the model */
 	char name[1024];        /* file of the first image that was scaled */
 	enum gt_code code;
 	struct gt_err *err;
@@ -72,7 +72,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_prediction *p
 	}
 	if (p->n) {
 		class_json(j, p, 0);
-	} else { /* an output is not finite */
+	} else { /* The prediction has no classes because an output of the model is not finite. */
 		gt_json_null(j, "class");
 		gt_json_null(j, "name");
 		gt_json_null(j, "probability");
@@ -99,13 +99,14 @@ static void print_row(struct gt_cli *cli, const struct gt_prediction *p)
 	gt_out(cli, "\n");
 }
 
-/* Returns whether to print the probability of every class: for table rows, unless --top is given. */
+/* Returns whether the output has the probability of every class: for rows of tables, unless --top is given. */
 static bool every_class(const struct gt_prediction *p, int top)
 {
 	return p->row && !p->nvalues && !top;
 }
 
-/* Names of the prediction's columns. If the output also has the input's columns, these names begin with "predicted_". */
+/* Names of the columns that a prediction adds to the output. If the output also has the input's columns, these names begin with
+ * "predicted_". */
 struct columns {
 	struct gt_arena *arena;
 	const char *prefix, **name;
@@ -119,7 +120,8 @@ static enum gt_code add_column(struct columns *c, const char *prefix, const char
 	return GT_OK;
 }
 
-/* Lists the columns. For table rows: the class, unless a row can have several labels, and the probability of every class. */
+/* Lists the columns of a prediction. For rows of tables: the class (unless a row can have several labels), and the probability of every
+ * class. */
 static enum gt_code list_columns(struct columns *c, const struct gt_prediction *p, int top, struct gt_err *err)
 {
 	static const char *const of_class[] = {"class", "name", "probability"};
@@ -180,7 +182,7 @@ static void print_csv(struct gt_cli *cli, const struct gt_prediction *p, int top
 	for (int i = 0; i < p->nvalues; i++)
 		gt_out(cli, ",%.9g", (double)p->value[i]);
 	for (int i = 0; (i == 0 || i < top) && !p->nvalues; i++) {
-		if (i >= p->n) { /* fewer classes than columns, or an output is not finite */
+		if (i >= p->n) { /* Fewer classes than columns, or an output of the model is not finite: the fields are empty. */
 			gt_out(cli, i ? ",,," : ",,,nan");
 			continue;
 		}
@@ -210,7 +212,7 @@ static void print_text(struct gt_cli *cli, const struct gt_prediction *p)
 	gt_out(cli, "\n");
 }
 
-/* Returns false if stdout can no longer be written. */
+/* Prints one prediction. Returns false if the write to stdout fails, which ends gt_predict. */
 static bool print_prediction(void *user, const struct gt_prediction *p)
 {
 	struct printing *s = user;

@@ -60,7 +60,8 @@ static enum gt_code run_report(struct gt_cli *cli, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Returns whether the run has done all its steps: a run that a time limit has ended is resumed later, and then writes its page. */
+/* Returns whether the run has done all its steps. A run that a time limit ended is not complete: it is resumed later, and writes its report
+ * then. */
 static bool is_complete(struct gt_cli *cli, const char *dir)
 {
 	struct gt_run_record run;

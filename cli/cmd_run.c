@@ -9,7 +9,7 @@ struct run_args {
 };
 #define OFFSET(member) offsetof(struct run_args, member)
 
-/* The words of --against for users. The ranks of a smoke test also get others, so the option is no GT_OPTION_CHOICE. */
+/* The values of --against that the help shows. Ranks of a smoke test get further values, so the option's type is not GT_OPTION_CHOICE. */
 #define AGAINST "cpu|cpu:fp32|cpu:bf16"
 
 static const struct gt_option options[] = {
@@ -41,7 +41,7 @@ static enum gt_code report_dry_run(struct gt_cli *cli, struct gt_conf *conf, str
 	return gt_cli_report(cli, conf, a->nnodes > 1 ? nproc * (int)a->nnodes : nproc, &report, err);
 }
 
-/* Chooses the directory of a run with --new. Other ranks get this directory as the last --out of their command line. */
+/* Chooses the directory of a run with --new, and appends it as --out to the command line of the other ranks. */
 static enum gt_code choose_new_dir(struct gt_cli *cli, struct gt_conf *conf, struct gt_err *err)
 {
 	struct run_args *args = cli->options;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#define NARROWEST 14 /* columns of a path, so that other columns fit, too */
+#define NARROWEST 14 /* minimum width of the column with paths */
 
 static void print_warning(void *user, const char *text)
 {
@@ -24,7 +24,7 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_run_record *r
 	return gt_out_json(cli, err);
 }
 
-/* Writes "3/5 epochs", with the number of complete epochs; or "100/400 steps" for a run with train.steps. */
+/* Writes the progress of a run to buf: "3/5 epochs" (complete epochs), or "100/400 steps" for a run with train.steps. */
 static const char *format_progress(const struct gt_run_record *r, char *buf, size_t size)
 {
 	int64_t per_epoch = r->epochs ? r->steps / r->epochs : 0;

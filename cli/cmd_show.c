@@ -8,7 +8,7 @@
 
 #define SAMPLES_PRINTED 12
 #define SAMPLES_DRAWN 40
-#define NUMBERED 12 /* classes whose names are listed, because the image has their numbers */
+#define NUMBERED 12 /* maximum number of listed class names, for classes that the image shows by number */
 
 struct show_args {
 	struct gt_job_args job;
@@ -48,7 +48,7 @@ static enum gt_code find_run_config(struct gt_cli *cli, bool *found, struct gt_e
 	return GT_OK;
 }
 
-/* Prints how a step is mixed: "step 3: mixup, 0.71 of the sample itself and 0.29 of the sample before it". */
+/* Prints how the samples of a step are mixed: "step 3: mixup, 0.71 of the sample itself and 0.29 of the sample before it". */
 static void print_mix(struct gt_cli *cli, const struct gt_shown_mix *m)
 {
 	if (m->how)
@@ -99,7 +99,7 @@ static enum gt_code print_samples(struct gt_cli *cli, const struct gt_shown *b, 
 	return gt_show_print_rows(cli, b, err);
 }
 
-/* Names the classes that are numbers in the image, because its font lacks a character of their names. */
+/* Prints number and name of the classes that the PNG image shows by number, because its font lacks a character of their names. */
 static void print_numbered(struct gt_cli *cli, const struct gt_shown *b)
 {
 	char text[1024] = "";

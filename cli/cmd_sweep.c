@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MOST_COLUMNS 6 /* with more keys, all keys share one column */
-#define WIDEST 32      /* maximum columns of a value */
+#define MOST_COLUMNS 6 /* maximum number of columns for keys; with more keys, one column has all of them */
+#define WIDEST 32      /* maximum width of the value of a key, in columns */
 
 struct sweep_args {
 	struct gt_job_args job;
@@ -36,7 +36,7 @@ static const struct gt_option options[] = {
 };
 
 /* ---- progress ----------------------------------------------------------------------------------------------------------------------- */
-/* Returns the last word of key i, or the whole path if another key has the same last word. */
+/* Returns the last component of the path of key i, or the whole path if another key has the same last component. */
 static const char *short_key(const struct gt_sweep *s, int i)
 {
 	const char *dot = strrchr(s->key[i], '.'), *name = dot ? dot + 1 : s->key[i];
@@ -86,14 +86,14 @@ static void paint_status(struct gt_cli *cli, const struct gt_sweep *s)
 	gt_status_paint(cli, line);
 }
 
-/* Prints a line about a trial that has ended, if there is no status line. */
+/* Prints a line about a trial that has ended, if no status line shows the trials. */
 static void print_end(struct gt_cli *cli, const struct gt_sweep *s, const struct gt_sweep_trial *t)
 {
 	char values[400], score[GT_UNITS], epochs[40];
 	const char *state = gt_trial_states[t->state];
 	if (t->state == GT_TRIAL_RUNNING)
 		return;
-	if (t->state == GT_TRIAL_STOPPED) { /* the trial may still be promoted */
+	if (t->state == GT_TRIAL_STOPPED) { /* successive halving may still promote a stopped trial */
 		snprintf(epochs, sizeof epochs, "%" PRId64 " epoch%s", t->epochs, t->epochs == 1 ? "" : "s");
 		state = epochs;
 	}
@@ -211,7 +211,7 @@ static void print_failures(struct gt_cli *cli, const struct gt_sweep *s)
 		}
 }
 
-/* Prints commands that can follow: for the best trial, or for the sweep if it has not ended. */
+/* Prints commands that the user can run next: with the best trial, or to continue the sweep if it has not ended. */
 static enum gt_code print_next(struct gt_cli *cli, const struct gt_sweep *s, struct gt_err *err)
 {
 	const struct gt_sweep_trial *best = &s->trial[s->order[0]];
@@ -247,7 +247,8 @@ static bool is_directory(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* Sets the config and its settings. --device becomes a setting, so that a continued sweep uses the same device. */
+/* Sets the config of the sweep and its settings. --device becomes a setting, because the sweep must use the same device when it is
+ * continued. */
 static enum gt_code take_config(struct gt_cli *cli, const char *name, struct gt_sweep_spec *spec, struct gt_err *err)
 {
 	const struct sweep_args *a = cli->options;

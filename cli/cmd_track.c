@@ -32,7 +32,7 @@ static enum gt_code report_run(struct gt_cli *cli, const char *dir, const struct
 	return GT_OK;
 }
 
-/* Sends one run after the other. If a run fails, the other runs are still sent; the command returns the last error. */
+/* Sends the runs of all operands. If one run fails, the following runs are still sent, and the command returns the last error. */
 static enum gt_code run_track(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct track_args *a = cli->options;

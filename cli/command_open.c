@@ -1,5 +1,4 @@
-/* Opens the commands that are in plugins. A plugin calls functions of the program, and is therefore accepted only if it is of the same
- * build. */
+/* Opens the commands that are in plugins. A plugin calls functions of the program, so a plugin of another build is refused. */
 #include "base/plugin.h"
 #include "commands.h"
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The commands: one file each, cmd_<name>.c. Some are in plugins, of which a process opens only the one that its command needs. */
+/* The commands of gtrain: one file each, cmd_<name>.c. Some commands are in plugins; a process opens only the plugin of its own command. */
 #ifndef GT_CLI_COMMANDS_H
 #define GT_CLI_COMMANDS_H
 
@@ -10,17 +10,18 @@
 #undef COMMAND
 #undef PLUGIN_COMMAND
 
-/* build_id.c: version and commit of the program or, in a plugin, of the plugin. They must be equal: both share structs and functions. */
+/* build_id.c: version and commit of the program or, in a plugin, of the plugin. Both must be equal, because program and plugin share
+ * structs and functions. */
 extern const char gt_build_id[];
 
-/* gt_cli_smoke, command_open.c: runs `gtrain run --smoke` and prints each phase and the result. gt_smoke_command, smoke_view.c: the same in
- * the plugin smoke.so, in which it is. */
+/* Runs `gtrain run --smoke`, and prints each phase and the result. gt_smoke_command (smoke_view.c) is the implementation, in the plugin
+ * smoke.so; gt_cli_smoke (command_open.c) opens the plugin and calls it. */
 typedef enum gt_code gt_smoke_function(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf *conf, struct gt_err *err);
 gt_smoke_function gt_cli_smoke;
 extern gt_smoke_function *const gt_smoke_command;
 
-/* command_open.c: writes the page of a complete run that has log.report = true. A failure is only a warning: the run itself was
- * successful. */
+/* command_open.c: writes the HTML report of a complete run whose config has log.report = true. A failure is only a warning, because the run
+ * itself was successful. */
 void gt_cli_page_of_run(struct gt_cli *cli, const char *dir, const struct gt_job_args *job);
 
 /* complete_words.c: prints candidates for the last of n words after `gtrain`, for the completion scripts. The first line has the type of

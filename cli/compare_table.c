@@ -1,4 +1,5 @@
-/* Collects the rows with their whole texts. Then as many columns as fit are printed beside each other, the others in further tables. */
+/* The table of `gtrain compare`. All rows are collected with their full texts; then as many columns as fit the width are printed side by
+ * side, and the remaining columns in further tables. */
 #include "compare_table.h"
 #include "base/arena.h"
 #include <inttypes.h>
@@ -6,14 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WIDEST 40     /* columns of a value, on a wide terminal too */
-#define NARROWEST 16  /* columns of a value that is shortened so that more runs fit beside each other */
+#define WIDEST 40     /* maximum width of a column of values */
+#define NARROWEST 16  /* width to which a column of values is shortened if more runs then fit side by side */
 #define GAP 2
-#define FEW 4         /* keys of a list that have a row each; more are one row */
+#define FEW 4         /* maximum number of keys of a list with a row each; if more keys differ, one row describes the list */
 #define TEXT 256
 
 struct row {
-	const char *key;   /* NULL: a horizontal rule */
+	const char *key;   /* name of the key; NULL: the row is a horizontal rule */
 	const char **cell; /* [ngroups] */
 };
 
@@ -23,7 +24,7 @@ struct sheet {
 	bool all;
 	struct row *row;
 	int n, cap;
-	int folded; /* number of keys that have no row of their own */
+	int folded; /* number of differing keys without a row of their own, because one row describes their list */
 };
 
 /* Adds a row. Returns its cells, each of TEXT bytes; NULL: there is no memory. */
@@ -47,8 +48,8 @@ static char (*add_row(struct sheet *s, const char *key, struct gt_err *err))[TEX
 }
 
 /* ---- the keys that differ ------------------------------------------------------------------------------------------------------- */
-/* Returns the number of bytes of the name of the list that a key belongs to, "model.layers" of "model.layers[3].out"; 0: of none. An empty
- * list is a key itself. */
+/* Returns the length of the list's name at the beginning of a key, "model.layers" in "model.layers[3].out"; 0: the key is not in a list. An
+ * empty list is a key itself. */
 static size_t list_length(const struct sheet *s, const char *key)
 {
 	size_t n = strcspn(key, "[");
@@ -65,21 +66,22 @@ static bool in_list(const char *key, const char *list, size_t n)
 	return n && !strncmp(key, list, n) && (!key[n] || key[n] == '[');
 }
 
-/* A list of which keys differ. */
+/* A list of the config, such as model.layers, in which the runs differ. */
 struct list {
 	const char *name; /* n bytes */
 	size_t n;
-	int keys, elements; /* how many of them differ */
+	int keys, elements; /* number of keys and of elements of the list that differ */
 };
 
-/* Returns the index of the element to which a key of the list belongs; -1: to the whole list. */
+/* Returns the index of the list element that contains a key; -1: the key is the whole list. */
 static int element_index(const struct list *l, const char *key)
 {
 	int at = -1;
 	return sscanf(key + l->n, "[%d]", &at) == 1 ? at : -1;
 }
 
-/* The keys of an element are not always neighbours, because runs can have keys that others lack. */
+/* Counts the differing keys and elements of a list. Keys of an element are not always adjacent, because a run can have keys that other runs
+ * lack. */
 static enum gt_code count_keys(const struct sheet *s, struct list *l, struct gt_err *err)
 {
 	const struct gt_run_comparison *c = &s->x->c;
@@ -88,7 +90,7 @@ static enum gt_code count_keys(const struct sheet *s, struct list *l, struct gt_
 	for (int k = 0; k < c->nkeys; k++)
 		if (in_list(c->key[k], l->name, l->n) && element_index(l, c->key[k]) > highest)
 			highest = element_index(l, c->key[k]);
-	GT_NEW(differs, s->cli->arena, highest + 2, err); /* the last one: the whole list */
+	GT_NEW(differs, s->cli->arena, highest + 2, err); /* the last entry stands for the whole list */
 	for (int k = 0; k < c->nkeys; k++) {
 		if (!in_list(c->key[k], l->name, l->n))
 			continue;
@@ -100,14 +102,15 @@ static enum gt_code count_keys(const struct sheet *s, struct list *l, struct gt_
 	return GT_OK;
 }
 
-/* Returns the type of the element at which a path of the config points, with its quotation marks; NULL: at none of the list. */
+/* If v is the type of an element of the list, returns this type with its quotation marks; else NULL. */
 static const char *element_type(const struct list *l, const struct gt_run_setting *v)
 {
 	const char *end = strncmp(v->path, l->name, l->n) || v->path[l->n] != '[' ? NULL : strchr(v->path + l->n, ']');
 	return end && !strcmp(end, "].type") ? v->value : NULL;
 }
 
-/* Writes "14: 4 conv2d, 4 batchnorm2d, 4 relu, flatten, linear": the elements of a list by their types, each type where it comes first. */
+/* Writes the elements of a list by type, in the order in which the types first occur: "14: 4 conv2d, 4 batchnorm2d, 4 relu, flatten,
+ * linear". */
 static enum gt_code describe_list(const struct sheet *s, const struct gt_run_record *r, const struct list *l, char *buf, struct gt_err *err)
 {
 	const char **type;
@@ -157,7 +160,7 @@ static enum gt_code add_key(struct sheet *s, const char *key, struct gt_err *err
 	return text ? GT_OK : err->code;
 }
 
-/* Whether a key of the list is before key k. */
+/* Returns whether a key before key k is in the same list, which then already has its row. */
 static bool is_known(const struct sheet *s, const struct list *l, int k)
 {
 	while (k--)
@@ -228,7 +231,7 @@ static enum gt_code add_scores(struct sheet *s, gt_run_score *get, const char *h
 }
 
 /* ---- names of the columns ------------------------------------------------------------------------------------------------------- */
-/* Whether two runs of a group have the same seed: their values are no independent samples of the result. */
+/* Returns whether two runs of a group have the same seed. Their scores are then not independent, so their deviation is too small. */
 static bool repeats_seed(const struct gt_compared *x, int group)
 {
 	for (int i = 0; i < x->n; i++)
@@ -280,7 +283,7 @@ static int key_width(const struct sheet *s, int columns)
 	return widest < most ? widest : most;
 }
 
-/* Returns the width of n columns from group `from` on if none is wider than `limit`. */
+/* Returns the width of the columns of n groups, starting with group `from`, if each column is at most `limit` wide. */
 static int total_width(const struct sheet *s, int from, int n, int limit)
 {
 	int sum = 0;
@@ -291,7 +294,7 @@ static int total_width(const struct sheet *s, int from, int n, int limit)
 	return sum;
 }
 
-/* Prints the columns of n groups from group `from` on. */
+/* Prints a table with the columns of n groups, starting with group `from`. */
 static enum gt_code print_columns(const struct sheet *s, int from, int n, int key, int limit, struct gt_err *err)
 {
 	struct gt_table t;

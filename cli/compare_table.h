@@ -5,8 +5,8 @@
 #include "cli.h"
 #include "compare_scores.h"
 
-/* Prints a row for each key that differs and for each score, and a column for each group of runs. all: every key of a list such as
- * model.layers has a row, even if many of them differ. */
+/* Prints the table with a row for each differing key and each score, and a column for each group of runs. all: each key of a list such as
+ * model.layers gets its own row, however many differ. */
 enum gt_code gt_compare_print(struct gt_cli *cli, const struct gt_compared *x, bool all, struct gt_err *err);
 
 #endif

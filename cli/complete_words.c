@@ -1,5 +1,6 @@
-/* `gtrain completion words -- WORD...`: finds candidates for the last word in the tables of commands and options. The words before the last
- * word are parsed as in options.c. A completion script passes the words that the user has typed, and hands the candidates to its shell. */
+/* `gtrain completion words -- WORD...` prints candidates for the last word, from the tables of commands and options. It parses the words
+ * before the last word as options.c does. The completion script of a shell passes the words of the command line and gives the candidates to
+ * the shell. */
 #include "commands.h"
 #include "gtrain.h"
 #include "gtrain_data.h"
@@ -9,7 +10,8 @@
 
 struct completion {
 	struct gt_cli *cli;
-	const char *word, *value; /* word: the last word. value: the part to complete: the text after "--out=", or the whole word */
+	const char *word, *value; /* word: the last word of the command line. value: the part of word to complete: the text after "--out=", or
+	                             the whole word */
 };
 
 /* Returns the option in a word, if the option takes an argument; else NULL. Sets *value to the argument in this word; NULL: the argument is
@@ -123,7 +125,7 @@ static enum gt_code print_candidates(struct completion *t, enum gt_complete type
 {
 	static const char *const shell_type[] = {
 		[GT_COMPLETE_CONFIG] = "configs", [GT_COMPLETE_DIR] = "dirs", [GT_COMPLETE_CHECKPOINT] = "dirs", [GT_COMPLETE_FILE] = "files",
-		[GT_COMPLETE_CHOICE] = NULL, /* last index; sets the length of the array */
+		[GT_COMPLETE_CHOICE] = NULL, /* the highest index, so that the array has an entry for every enum gt_complete */
 	};
 	print_type(t, shell_type[type] ? shell_type[type] : "words");
 	switch (type) {
@@ -164,14 +166,15 @@ enum gt_code gt_complete_words(struct gt_cli *cli, const char *const *words, int
 	const char *word = n > 0 ? words[n - 1] : "", *value = NULL;
 	const struct gt_command_row *row;
 	const struct gt_command *c = NULL;
-	const struct gt_option *o = NULL; /* the option whose argument is the next word */
+	const struct gt_option *o = NULL; /* option that takes the next word as its argument; NULL: none */
 	bool only_operands = false;
 	int operands = 0;
 	for (int i = 0; i + 1 < n; i++) {
 		if (o) {
 			o = NULL;
 		} else if (!only_operands && strcmp(words[i], "--") == 0) {
-			only_operands = c != NULL; /* before the command, `--` ends the global options only */
+			only_operands = c != NULL; /* a `--` before the command only ends the global options; a `--` after it makes all further words
+			                              operands */
 		} else if (!only_operands && words[i][0] == '-' && words[i][1]) {
 			o = option_with_argument(c, words[i], &value);
 			o = value ? NULL : o;

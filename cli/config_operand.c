@@ -1,5 +1,5 @@
-/* The operand CFG: a file, a pipe or standard input, or the name of a config that comes with gtrain. Loads it with the options --set,
- * --nproc, --mode and --out. */
+/* Loads the config of the operand CFG, which is a file, a pipe, standard input ("-") or the name of a config that comes with gtrain, and
+ * applies the options --set, --nproc, --mode and --out. */
 #include "base/guess.h"
 #include "cli.h"
 #include "gtrain.h"
@@ -12,9 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STREAM_FD "GTRAIN_CONFIG_FD" /* the environment variable that passes the config of a pipe to ranks */
+#define STREAM_FD "GTRAIN_CONFIG_FD" /* environment variable with the descriptor of a config that the launcher has read from a pipe, for its
+                                        ranks */
 
-/* Returns the number of bytes of a name without its ending .cfg. */
+/* Returns the length of a file name without the extension .cfg. */
 static int stem_length(const char *name)
 {
 	size_t n = strlen(name);
@@ -26,7 +27,8 @@ static bool is_file_name(const char *name)
 	return strchr(name, '/') || name[stem_length(name)];
 }
 
-/* Searches the folder of `path` for a config whose name is similar, apart from the ending .cfg. Sets *out to its path; NULL: not found. */
+/* Searches the folder of `path` for a config with a similar name (the extension .cfg is ignored). Sets *out to the path of this config;
+ * NULL: not found. */
 static enum gt_code similar_file(struct gt_cli *cli, const char *path, const char **out, struct gt_err *err)
 {
 	enum { MAX = 256 };
@@ -52,7 +54,7 @@ static enum gt_code similar_file(struct gt_cli *cli, const char *path, const cha
 	return GT_OK;
 }
 
-/* Sets *out to the bundled config whose name is similar to a name, apart from the ending .cfg; NULL: not found. */
+/* Sets *out to the config that comes with gtrain and has a similar name (the extension .cfg is ignored); NULL: not found. */
 static enum gt_code similar_bundled(struct gt_cli *cli, const char *name, const char **out, struct gt_err *err)
 {
 	struct gt_bundled *rows;
@@ -69,7 +71,7 @@ static enum gt_code similar_bundled(struct gt_cli *cli, const char *name, const 
 	return GT_OK;
 }
 
-/* Fails because a file of this name does not exist. */
+/* Fails because there is no config file with this name; suggests a similar name. */
 static enum gt_code no_file(struct gt_cli *cli, const char *name, struct gt_err *err)
 {
 	const char *base = strrchr(name, '/') ? strrchr(name, '/') + 1 : name, *near, *bundled;
@@ -114,8 +116,8 @@ enum gt_code gt_cli_config_path(struct gt_cli *cli, const char *name, const char
 	return GT_OK;
 }
 
-/* Sets *fd to a descriptor of the config if the operand is standard input or a pipe, else to -1. A pipe can be read only once, so a rank
- * gets the text from its launcher. */
+/* If the operand is standard input or a pipe, sets *fd to a descriptor from which the config can be read; else to -1. A pipe can be read
+ * only once, so the launcher passes the text to its ranks. */
 static enum gt_code open_stream(struct gt_cli *cli, const char *name, int *fd, struct gt_err *err)
 {
 	const char *given = getenv(STREAM_FD);
@@ -144,7 +146,7 @@ enum gt_code gt_cli_conf(struct gt_cli *cli, const struct gt_job_args *job, stru
 	GT_NEW(sets, cli->arena, n + 3, err);
 	if (n)
 		memcpy(sets, job->sets.v, (size_t)n * sizeof *sets);
-	/* gt_run_opts cannot hold "auto", so "auto" is set in the config. */
+	/* sets "auto" in the config, because gt_run_opts.nproc is a number */
 	if (job->nproc == GT_NPROC_AUTO)
 		sets[n++] = "parallel.nproc=auto";
 	if (job->dry_run && job->out)
@@ -158,7 +160,7 @@ enum gt_code gt_cli_conf(struct gt_cli *cli, const struct gt_job_args *job, stru
 	if (fd < 0)
 		GT_TRY(gt_cli_config_path(cli, operand, &path, err));
 	enum gt_code code = fd < 0 ? gt_conf_load_all(path, sets, n, &errors, out, err) : gt_conf_load_fd(fd, "-", sets, n, &errors, out, err);
-	/* main() reports the last error. If this process is a rank, the launcher has reported the earlier errors. */
+	/* Prints all errors but the last, which main() prints. Only the launcher does so, not each of its ranks. */
 	for (int i = 0; code == GT_ECONFIG && i + 1 < errors.n && !cli->link; i++)
 		gt_cli_complain(cli, errors.v[i].text);
 	if (code == GT_ECONFIG && errors.n)

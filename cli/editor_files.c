@@ -1,4 +1,4 @@
-/* Syntax files for editors: names of keys and words that are values, from the schema. */
+/* Syntax files for editors. The names of keys, and the words that are values of keys, come from the config schema. */
 #include "editor_files.h"
 #include "gtrain.h"
 #include <stdio.h>
@@ -19,7 +19,7 @@ static enum gt_code open_names(struct names *s, struct gt_cli *cli, struct gt_er
 	return GT_OK;
 }
 
-/* Adds a name of len bytes to the set, if it is new. */
+/* Adds a name of len bytes to the set, unless the set has it. */
 static void add_name(struct names *s, const char *name, size_t len)
 {
 	for (int i = 0; i < s->n; i++)
@@ -32,7 +32,7 @@ static void add_name(struct names *s, const char *name, size_t len)
 		s->no_memory = true;
 }
 
-/* Adds the parts of a path: "data", "augment" and "pad" of "data.augment[].pad". Layer types in a path are not added. */
+/* Adds the components of a key's path: "data", "augment" and "pad" of "data.augment[].pad". Layer types in a path are skipped. */
 static void add_keys(void *user, const struct gt_schema_key *key)
 {
 	bool attribute = !strncmp(key->path, "model.layers[].", 15) && strchr(key->path + 15, '.');
@@ -107,7 +107,7 @@ enum gt_code gt_print_vim(struct gt_cli *cli, struct gt_err *err)
 }
 
 /* ---- VS Code ------------------------------------------------------------------------------------------------------------ */
-/* Writes a member whose value is a regular expression: before, one of the names, after. */
+/* Writes a JSON member whose value is a regular expression: `before`, then one of the names, then `after`. */
 static enum gt_code write_choice(struct gt_json *j, const struct names *s, const char *before, const char *after, struct gt_err *err)
 {
 	char *text;
@@ -143,7 +143,7 @@ static enum gt_code write_names(struct gt_json *j, const char *scope, const stru
 	return GT_OK;
 }
 
-/* Writes the pattern of strings, in which words that are values, and parameters of templates, are highlighted. */
+/* Writes the pattern of strings, which highlights words that are values of keys, and parameters of templates. */
 static enum gt_code write_strings(struct gt_json *j, const struct names *words, struct gt_err *err)
 {
 	gt_json_object(j, NULL);

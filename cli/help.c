@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define INDENT 28 /* column of the help of an option */
+#define INDENT 28 /* column at which the help text of an option begins */
 #define WIDTH gt_help_width()
 
 int gt_help_width(void)
@@ -11,7 +11,7 @@ int gt_help_width(void)
 	return columns < 40 ? 40 : columns < GT_HELP_WIDTH ? columns : GT_HELP_WIDTH;
 }
 
-/* Prints a text of lines. On a narrow terminal, its lines are broken elsewhere. */
+/* Prints a text that has line breaks. If the terminal is narrower than these lines, breaks the text at the terminal's width instead. */
 static void print_lines(struct gt_cli *cli, const char *text)
 {
 	char line[1024];

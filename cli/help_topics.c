@@ -6,13 +6,13 @@
 #include <string.h>
 #include <strings.h>
 
-#define INDENT 11 /* column of the facts of a key */
-#define TABLE 22  /* column of the texts in lists of words and of keys */
+#define INDENT 11 /* column at which the facts about a key begin */
+#define TABLE 22  /* column at which the descriptions in lists of words and keys begin */
 #define WIDTH gt_help_width()
 
 static const char layer_types[] = "model.layers[].type";
 
-/* Topics that list the words of a key. */
+/* Topics that are the name of a list: each explains all words of a key. */
 static const struct {
 	const char *topic, *key;
 } lists[] = {
@@ -29,13 +29,14 @@ static const struct {
 struct search {
 	struct gt_cli *cli;
 	const char *topic;
-	enum { WHOLE, BELOW, LAST, INSIDE, ELSEWHERE } match; /* INSIDE: the topic is a group of the key; ELSEWHERE: is in `also` */
-	const struct gt_schema_word *of;              /* the word whose keys are printed */
-	char settings[512];                           /* an example of the word, with the keys that it requires */
+	enum { WHOLE, BELOW, LAST, INSIDE, ELSEWHERE } match; /* the topic is a key's path (WHOLE), the beginning of a path, its last component,
+	                                                         a group in it, or in `also` */
+	const struct gt_schema_word *of;              /* the word whose keys are printed; NULL: no word */
+	char settings[512];                           /* an example of a config that uses the word, with the keys that the word requires */
 	int found;
 };
 
-/* Returns whether two names are equal, or the longer name ends with a dot and the shorter name: "torch.nn.ReLU" and "nn.ReLU". Case is
+/* Returns whether two names are equal, or the longer one ends with a dot and the shorter one, as "torch.nn.ReLU" and "nn.ReLU" do. Case is
  * ignored. */
 static bool same_name(const char *a, size_t na, const char *b, size_t nb)
 {
@@ -45,7 +46,7 @@ static bool same_name(const char *a, size_t na, const char *b, size_t nb)
 	return !strncasecmp(a + na - n, b + nb - n, n) && (!rest || longer[rest - 1] == '.');
 }
 
-/* Returns whether one of the words "a|b" is the same name as `word`. */
+/* Returns whether `word` is one of the names in `words`, which has the form "a|b". */
 static bool is_among(const char *words, const char *word)
 {
 	size_t n;
@@ -62,7 +63,7 @@ static bool is_enumeration(const char *type)
 	return strchr(type, '|') && strncmp(type, "int", 3) != 0 && strncmp(type, "float", 5) != 0 && strncmp(type, "string", 6) != 0;
 }
 
-/* Copies "a|b" as "a, b". Returns buf. */
+/* Copies a list "a|b" to buf in the form "a, b". Returns buf. */
 static const char *list_words(const char *words, char *buf, size_t size)
 {
 	size_t n = 0;
@@ -95,7 +96,8 @@ static const char *last_name(const char *path)
 	return dot ? dot + 1 : path;
 }
 
-/* Returns the length of the topic at the beginning of path, where the topic may lack "[]" ("data.augment.pad"); 0: no match. */
+/* Returns the length of the part at the beginning of path that equals the topic; 0: no match. The topic may omit "[]":
+ * "data.augment.pad". */
 static size_t match_path(const char *path, const char *topic)
 {
 	const char *p = path;
@@ -108,7 +110,7 @@ static size_t match_path(const char *path, const char *topic)
 	return (size_t)(p - path);
 }
 
-/* Returns whether a group in the path has this name: "log.mlflow.uri" has "mlflow". */
+/* Returns whether a group of the path has this name: "mlflow" is a group of "log.mlflow.uri". */
 static bool has_group(const char *path, const char *name)
 {
 	size_t n = strlen(name);
@@ -130,7 +132,7 @@ static bool matches_topic(const struct search *s, const struct gt_schema_key *ke
 	return n && (s->match == WHOLE ? !key->path[n] : strchr(".[", key->path[n]) != NULL);
 }
 
-/* Writes the settings of a group as text of a config: "train = { optimizer = { lr = 0.001; }; };", or "{ pad = 4; }" for an entry of a
+/* Writes settings of a group in the syntax of a config: "train = { optimizer = { lr = 0.001; }; };", or "{ pad = 4; }" for an element of a
  * list. path: path of a key of the group. */
 static void write_example(const char *path, const char *settings, char *buf, size_t size)
 {
@@ -214,12 +216,13 @@ static void explain_keys(struct search *s)
 {
 	int before = s->found;
 	for (s->match = WHOLE; s->match <= ELSEWHERE && s->found == before; s->match++)
-		if (s->match != INSIDE || !before) /* the keys of a layer type are printed with the type */
+		if (s->match != INSIDE || !before) /* keys of a layer type are printed with this layer type */
 			gt_schema_each(explain_key, s);
 }
 
 /* ---- words -------------------------------------------------------------------------------------------------------------- */
-/* Returns whether a key is in the group whose type the word is, and applies to all types: "lr" of "adamw". */
+/* Returns whether a key applies to all types of the group whose type is the word `of`: "lr" applies to "adamw" and to all other
+ * optimizers. */
 static bool is_for_all_types(const struct gt_schema_word *of, const struct gt_schema_key *key)
 {
 	size_t n = (size_t)(last_name(of->key) - of->key);
@@ -227,7 +230,8 @@ static bool is_for_all_types(const struct gt_schema_word *of, const struct gt_sc
 	       strcmp(key->path, of->key) != 0;
 }
 
-/* Returns the name of the key if it belongs to the word: an attribute of a layer type, or a key that applies with the word. */
+/* Returns the name of a key that belongs to the word `of`: an attribute of a layer type, or a key that applies only with this word; NULL:
+ * the key does not belong to it. */
 static const char *key_of_word(const struct gt_schema_word *of, const struct gt_schema_key *key)
 {
 	size_t n = strlen(of->word);
@@ -237,7 +241,7 @@ static const char *key_of_word(const struct gt_schema_word *of, const struct gt_
 	return belongs ? last_name(key->path) : NULL;
 }
 
-/* Copies the default for a word: for adamw, "0.01" of "(0.0; adamw: 0.01; muon: 0.1)". Returns buf. */
+/* Copies the part of a default that applies to a word: "0.01" for adamw if the default is "(0.0; adamw: 0.01; muon: 0.1)". Returns buf. */
 static const char *default_with(const char *def, const char *word, char *buf, size_t size)
 {
 	char before[64];
@@ -299,8 +303,7 @@ static void write_word(struct gt_json *j, const struct gt_schema_word *w)
 	gt_json_row(j, NULL, GT_STR("key", w->key), GT_STR("word", w->word), GT_STR("also", w->also), GT_STR("about", w->help));
 }
 
-/* Removes a module of PyTorch from the beginning of a topic: returns "SGD" for "torch.optim.SGD", "relu" for "F.relu"; otherwise the
- * topic. */
+/* Returns the topic without the module of PyTorch at its beginning: "SGD" for "torch.optim.SGD", "relu" for "F.relu". */
 static const char *without_module(const char *topic)
 {
 	static const char *const modules[] = {"torch.optim.", "optim.", "torch.nn.functional.", "nn.functional.", "F."};

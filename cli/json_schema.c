@@ -1,5 +1,6 @@
-/* The config language as a JSON schema (draft 2020-12), for programs that write configs. Lists and arrays are arrays, groups are objects.
- * The schema cannot express all checks of gtrain: only the description of a key says which other setting it requires. */
+/* Describes the config language as a JSON schema (draft 2020-12), for programs that write configs. Groups of a config are objects; lists
+ * and arrays are arrays. The schema does not have all checks of gtrain: if a key requires another setting, only the key's description says
+ * so. */
 #include "editor_files.h"
 #include "gtrain.h"
 #include <stdio.h>
@@ -12,10 +13,10 @@ struct schema {
 	struct gt_schema_key *key; /* [n] */
 	int n, cap;
 	bool no_memory;
-	bool parameters; /* a string "$name" is allowed instead of a value, as in layers of templates */
+	bool parameters; /* the schema of a template's layers: a string "$name" is allowed in place of each value */
 };
 
-/* Keys with the same values as another key. */
+/* Keys that have the same type and range as another key. */
 static const struct {
 	const char *path, *like;
 } same[] = {
@@ -47,7 +48,7 @@ static bool begins_with(const char *s, const char *with)
 	return strncmp(s, with, strlen(with)) == 0;
 }
 
-/* Returns whether the path, which ends with "." or "[].", contains a key. */
+/* Returns whether some key of the schema begins with path, which ends with "." or "[].". */
 static bool has_below(const struct schema *s, const char *path)
 {
 	for (int i = 0; i < s->n; i++)
@@ -102,7 +103,8 @@ static void write_array(struct gt_json *j, const char *type, int n, const char *
 	gt_json_end(j);
 }
 
-/* Writes the schema of one alternative of a type: "int", "float[2]", "\"auto\"", "list". Returns false if the alternative is a word. */
+/* Writes the schema of one alternative of a type: "int", "float[2]", "\"auto\"", "list". Returns false, and writes nothing, if the
+ * alternative is a word. */
 static bool write_alternative(struct gt_json *j, const char *word, const char *range)
 {
 	static const char *const types[][2] = {{"int", "integer"}, {"float", "number"}, {"bool", "boolean"}, {"string", "string"},
@@ -117,7 +119,7 @@ static bool write_alternative(struct gt_json *j, const char *word, const char *r
 		size_t n = strlen(types[i][0]);
 		if (strncmp(word, types[i][0], n) != 0 || (word[n] && word[n] != '['))
 			continue;
-		if (!word[n] || word[n + 1] == ']') /* a single value is allowed instead of an array */
+		if (!word[n] || word[n + 1] == ']') /* "word[]": the schema also allows a single value in place of an array */
 			write_scalar(j, NULL, types[i][1], range);
 		if (word[n])
 			write_array(j, types[i][1], atoi(word + n + 1), range);
@@ -126,7 +128,7 @@ static bool write_alternative(struct gt_json *j, const char *word, const char *r
 	return false;
 }
 
-/* Writes the alternatives of a key's type: types and words. If a key with words has the default "", it is allowed, too. */
+/* Writes the alternatives of a key's type: types and words. If the key has words and the default "", the schema also allows "". */
 static void write_value(const struct schema *s, const struct gt_schema_key *key)
 {
 	char word[48];
@@ -170,8 +172,8 @@ static const char *find_like(const char *path)
 	return NULL;
 }
 
-/* Returns the length of the name of the property of group `prefix` that contains key i; 0: no property, or an earlier key is in the same
- * property. Attributes of layer types are skipped, because not every layer has them. */
+/* Returns the length of the property name in group `prefix` under which key i is; 0: key i is not in the group, or an earlier key is under
+ * the same property. Skips attributes of layer types, which differ from type to type. */
 static size_t property_of(const struct schema *s, int i, const char *prefix)
 {
 	size_t before = strlen(prefix);
@@ -194,7 +196,7 @@ static void write_required(struct gt_json *j, const char *name)
 	gt_json_end(j);
 }
 
-/* Writes the schema of an entry of model.layers: an instance of a block, with any parameters, or a layer with the keys of its type. */
+/* Writes the schema of an element of model.layers: an instance of a template, with any parameters, or a layer with the keys of its type. */
 static void write_layer(const struct schema *s)
 {
 	struct schema in = *s;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BROKEN_PIPE ((enum gt_code)(128 + SIGPIPE)) /* exit code if the reader of stdout has closed the pipe */
+#define BROKEN_PIPE ((enum gt_code)(128 + SIGPIPE)) /* exit code if the process that reads stdout has closed the pipe */
 
 const struct gt_command_row gt_commands[] = {
 #define COMMAND(word, name, summary) {name, summary, &gt_cmd_##word, NULL, NULL},
@@ -28,9 +28,9 @@ const struct gt_command_row *gt_command_find(const char *name)
 	return NULL;
 }
 
-/* Command names of other programs, with gtrain's equivalents. A misspelt one is understood, too. */
+/* Names of commands in other programs, with the equivalent commands of gtrain. Misspelt names are found, too. */
 static const struct {
-	const char *word, *command; /* command: the equivalent command; NULL: print `advice` */
+	const char *word, *command; /* command: the equivalent command of gtrain; NULL: print `advice` instead */
 	const char *advice;
 } foreign[] = {
 	{"train", "run", NULL},
@@ -92,8 +92,8 @@ enum gt_code gt_command_unknown(const char *name, struct gt_err *err)
 	return gt_fail(err, GT_EUSAGE, "unknown command '%.60s'", name);
 }
 
-/* Opens descriptors 0..2 if they are closed; otherwise the next opened file, such as a checkpoint, would become stdin, stdout or stderr.
- * The substitute for stdout is not writable, so that lost output is reported. */
+/* Opens the descriptors 0, 1 and 2 if they are closed. Otherwise the next opened file, such as a checkpoint, would become stdin, stdout or
+ * stderr. The substitute for stdout is read-only, so that writes to stdout fail and are reported. */
 static void hold_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
@@ -107,11 +107,11 @@ static enum gt_code run_command(struct gt_cli *cli, int argc, char **argv, struc
 	GT_TRY(gt_options_parse(cli, NULL, argv, argc, &pos, err));
 	gt_output_style(cli);
 	if (!cli->args.version && pos >= argc && !cli->args.help) {
-		for (int i = 0; gt_commands[i].name && !cli->args.json; i++) /* the list belongs to an error, so it goes to stderr */
+		for (int i = 0; gt_commands[i].name && !cli->args.json; i++) /* prints the list to stderr, because it is part of an error message */
 			gt_cli_note(cli, "  %-12s%s", gt_commands[i].name, gt_commands[i].summary);
 		return gt_fail(err, GT_EUSAGE, "expected a command, got none");
 	}
-	if (!cli->args.version && pos < argc) { /* also after --help, as in `gtrain --help run` */
+	if (!cli->args.version && pos < argc) { /* accepts a command after --help, as in `gtrain --help run` */
 		const struct gt_command_row *row = gt_command_find(argv[pos]);
 		if (!row)
 			return gt_command_unknown(argv[pos], err);
@@ -136,15 +136,15 @@ static int finish_process(struct gt_cli *cli, enum gt_code code, struct gt_err *
 {
 	struct gt_err out = {0};
 	enum gt_code flushed = gt_out_finish(cli, &out);
-	/* If the reader of stdout has closed the pipe (which stops a training by SIGTERM, see progress.c), exits silently with the code of
-	 * SIGPIPE. Other errors are printed as usual. */
+	/* If the reader of stdout has closed the pipe, exits without a message and with the code of SIGPIPE (progress.c has then stopped a
+	 * training by SIGTERM). Other errors are printed below. */
 	if ((code == GT_OK || code == (enum gt_code)(128 + SIGTERM)) && flushed != GT_OK && cli->out_errno == EPIPE) {
 		gt_rank_report_error(cli->link, BROKEN_PIPE, out.msg);
 		return BROKEN_PIPE;
 	}
-	if (code == BROKEN_PIPE) /* a rank has exited because of a broken pipe */
+	if (code == BROKEN_PIPE) /* a rank has exited because its stdout is a broken pipe */
 		return (int)code;
-	if (code != GT_OK && cli->link) /* the launcher prints the error, once */
+	if (code != GT_OK && cli->link) /* the launcher prints the error once for all ranks */
 		gt_rank_report_error(cli->link, code, err->msg[0] ? err->msg : gt_code_text(code));
 	else if (code != GT_OK)
 		gt_cli_complain(cli, err->msg[0] ? err->msg : gt_code_text(code));
@@ -166,7 +166,8 @@ int main(int argc, char **argv)
 	struct gt_cli cli = {0};
 	struct gt_err err = {0};
 	hold_standard_descriptors();
-	signal(SIGPIPE, SIG_IGN); /* writes fail with EPIPE instead, so that a run can write its checkpoint */
+	signal(SIGPIPE, SIG_IGN); /* A write above the file size limit returns EFBIG instead of killing the process; the error then names the
+	                             file. */
 	signal(SIGXFSZ, SIG_IGN); /* writes fail with EFBIG instead, and the error names the file */
 	gt_output_init(&cli);
 	cli.argv = argv;

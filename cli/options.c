@@ -1,5 +1,5 @@
-/* Parsing by the option tables: --opt=value, --opt value, -oVALUE, -o VALUE, -qv, options after operands, `--`. Long options are
- * not abbreviated, because a new option with the same beginning would break scripts. */
+/* Parses command lines with the option tables: --opt=value, --opt value, -oVALUE, -o VALUE, -qv, options after operands, `--`. Long options
+ * cannot be abbreviated, because a new option with the same beginning would then break scripts. */
 #include "base/guess.h"
 #include "cli.h"
 #include "gtrain.h"
@@ -28,17 +28,17 @@ double gt_cli_duration_parse(const char *s)
 {
 	static const struct { char unit; double seconds; } unit[] = {{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}};
 	double total = 0;
-	int next = 0; /* units must decrease: 1h30m, not 30m1h */
+	int next = 0; /* index of the first unit that may follow: units must decrease, 1h30m */
 	if (!*s)
 		return -1;
 	while (*s) {
 		char *end;
-		if (*s < '0' || *s > '9') /* strtod would accept signs, spaces, inf and nan */
+		if (*s < '0' || *s > '9') /* strtod would also accept signs, spaces, inf and nan */
 			return -1;
 		double v = strtod(s, &end);
 		if (memchr(s, 'x', (size_t)(end - s)) || memchr(s, 'X', (size_t)(end - s)))
 			return -1;
-		if (!*end) /* a number without unit means seconds; after a unit it is an error: 1h30 is unclear */
+		if (!*end) /* A number without a unit is in seconds, but only as the whole duration: 1h30 is an error. */
 			return next == 0 && v <= 1e9 ? v : -1;
 		while (next < 4 && unit[next].unit != *end)
 			next++;
@@ -82,7 +82,7 @@ static bool takes_sets(const struct gt_command *c)
 	return false;
 }
 
-/* Fails for an unknown option and suggests a similar option, or the config key with this name. */
+/* Fails because the command has no such option. Suggests a similar option, or --set with the config key of this name. */
 static enum gt_code fail_unknown_option(const struct gt_command *c, const char *name, struct gt_err *err)
 {
 	const char *candidate[64];
@@ -135,7 +135,7 @@ bool gt_option_is_choice(const char *choices, const char *value)
 
 static enum gt_code append_word(struct gt_cli *cli, struct gt_strlist *l, const char *s, struct gt_err *err)
 {
-	if ((l->n & (l->n - 1)) == 0) { /* the array is full if its length is a power of two */
+	if ((l->n & (l->n - 1)) == 0) { /* The capacity is the next power of two, so the array is full if its length is a power of two. */
 		const char **v;
 		GT_NEW(v, cli->arena, l->n ? 2 * l->n : 1, err);
 		if (l->n)
@@ -188,7 +188,8 @@ static enum gt_code store_value(struct gt_cli *cli, const struct gt_option *o, c
 	case GT_OPTION_NUMBER: {
 		char *end;
 		double v = strtod(value, &end);
-		bool plain = strspn(value, "0123456789.eE+-") == strlen(value); /* strtod would accept spaces, hexadecimal digits, inf and nan */
+		bool plain = strspn(value, "0123456789.eE+-") == strlen(value); /* strtod would also accept spaces, hexadecimal digits, inf and
+		                                                                   nan */
 		if (!plain || *end || !(v > 0) || v > DBL_MAX)
 			return gt_fail(err, GT_EUSAGE, "%s: expected a number > 0, got '%.60s'", shown, value);
 		*(double *)at = v;
@@ -256,11 +257,11 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 	bool only_operands = false;
 	if (c && c->args_size && !(cli->options = gt_arena_alloc(cli->arena, 1, c->args_size)))
 		return gt_fail_memory(err, c->args_size);
-	for (; *pos < n && (!a->help || !c); ++*pos) { /* without a command, options may follow -h */
+	for (; *pos < n && (!a->help || !c); ++*pos) { /* after -h, further options are parsed only if there is no command */
 		const char *w = words[*pos];
 		if (!only_operands && strcmp(w, "--") == 0) {
 			only_operands = true;
-			if (!c) { /* `gtrain -- run`: the command comes after `--` */
+			if (!c) { /* `gtrain -- run`: the first word after `--` is the command */
 				++*pos;
 				return GT_OK;
 			}
@@ -280,7 +281,8 @@ enum gt_code gt_options_parse(struct gt_cli *cli, const struct gt_command *c, ch
 		return GT_OK;
 	if (a->operands.n < c->min_operands)
 		return gt_fail(err, GT_EUSAGE, "too few operands; usage: gtrain %s %s", c->name, c->operands);
-	for (const struct gt_option *o = c->options; o && o->name; o++) /* required options are strings; NULL: not given */
+	for (const struct gt_option *o = c->options; o && o->name; o++) /* a required option is a string; a NULL member means that it is
+	                                                                   missing */
 		if (o->required && !*(const char **)option_member(cli, o))
 			return gt_fail(err, GT_EUSAGE, "expected --%s %s", o->name, o->arg);
 	return GT_OK;

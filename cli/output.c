@@ -13,7 +13,7 @@
 
 void gt_output_init(struct gt_cli *cli)
 {
-	/* Only the character set comes from the locale; numbers always have a decimal point. */
+	/* Sets only the character set from the locale, so that numbers always have a decimal point. */
 	setlocale(LC_CTYPE, "");
 	cli->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	cli->terminal_out = isatty(STDOUT_FILENO);
@@ -23,7 +23,7 @@ void gt_output_style(struct gt_cli *cli)
 {
 	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
 	bool dumb = !term || !*term || strcmp(term, "dumb") == 0;
-	bool plain = dumb || (no_color && *no_color); /* no-color.org: set and not empty */
+	bool plain = dumb || (no_color && *no_color); /* NO_COLOR (no-color.org) must be set and not empty */
 	const char *when = cli->args.color ? cli->args.color : "auto";
 	bool always = strcmp(when, "always") == 0, automatic = strcmp(when, "auto") == 0;
 	cli->color_out = always || (automatic && !plain && isatty(STDOUT_FILENO));
@@ -42,7 +42,7 @@ void gt_out(struct gt_cli *cli, const char *fmt, ...)
 	va_list ap;
 	if (cli->out_errno)
 		return;
-	gt_status_erase(cli); /* stdout and stderr can be the same terminal */
+	gt_status_erase(cli); /* erases the status line on stderr, because stdout may be the same terminal */
 	va_start(ap, fmt);
 	errno = 0;
 	int n = vprintf(fmt, ap);
@@ -87,8 +87,8 @@ enum gt_code gt_out_facts(struct gt_cli *cli, const struct gt_json_value **out, 
 	return GT_OK;
 }
 
-/* Returns the length of the character at s. Sets *harmless to false for control characters (ASCII and U+0080 to U+009F), for characters
- * that end a line or change the text direction (U+2028 to U+202E, U+2066 to U+2069), and for bytes that are not UTF-8. */
+/* Returns the length of the character at s in bytes. Sets *harmless to false for control characters (ASCII and U+0080 to U+009F), for
+ * characters that end a line or change the text direction (U+2028 to U+202E, U+2066 to U+2069), and for bytes that are not UTF-8. */
 static int next_character(const char *s, bool *harmless)
 {
 	const unsigned char *c = (const unsigned char *)s;
@@ -151,7 +151,7 @@ const char *gt_cli_printable(const char *s, char *buf, size_t size)
 		if (to + (harmless ? (size_t)n : 1) >= size)
 			break;
 		if (harmless)
-			memmove(buf + to, s, (size_t)n); /* buf can be s */
+			memmove(buf + to, s, (size_t)n); /* memmove, because buf can be s */
 		else
 			buf[to] = '?';
 		to += harmless ? (size_t)n : 1;
@@ -192,7 +192,7 @@ void gt_cli_note_words(struct gt_cli *cli, const char *text)
 	int columns = gt_status_columns();
 	char line[2048];
 	while (columns && gt_text_width(text) > columns) {
-		size_t n = 0; /* number of bytes before the last space that fits */
+		size_t n = 0; /* number of bytes up to the last space at which the line fits the width */
 		for (size_t i = 0, at = 0; text[i] && at <= (size_t)columns; i++) {
 			if (text[i] == ' ' && i)
 				n = i;

@@ -23,10 +23,12 @@
 #include <unistd.h>
 
 #define MIB ((uint64_t)1 << 20)
-#define FREE_SIZE (64 * MIB)  /* size to which every archive may expand; the same limit as for gzip files (gzfile.c) */
-#define MAX_RATIO 64          /* maximum expansion factor of larger archives. A zip of PNG or JPEG: 1; of texts: 3 to 10; a bomb: > 1,000 */
+#define FREE_SIZE (64 * MIB)  /* bytes to which every archive may expand, whatever its size; the same limit as for gzip files (gzfile.c) */
+#define MAX_RATIO 64          /* maximum expansion factor of archives that expand to more. A zip of PNG or JPEG has 1, texts have 3 to 10, a
+                                 decompression bomb > 1,000 */
 #define DISK_RESERVE (128 * MIB) /* bytes of the disk that must stay free when an archive is converted */
-#define STATE_VERSION 1       /* part of STATE; with a higher version, all archives are converted again */
+#define STATE_VERSION 1       /* version of the converted files, a part of the hash STATE; a new version makes all archives be converted
+                                 again */
 enum { PIECE = 1 << 20, HASH = 16 };
 
 static const char *const names[] = {".zip", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".txz", ".tar.bz2", NULL};
@@ -63,7 +65,7 @@ struct conversion {
 	const struct gt_archive_plugin *plugin;
 	void *archive;
 	uint64_t limit;                 /* maximum bytes of the .tar, and of the decompressed archive */
-	uint64_t checked;               /* size of the .tar for which the disk was checked to have room */
+	uint64_t checked;               /* size of the .tar up to which the free disk space has been checked */
 	struct gt_tar_writer tar;
 	uint8_t *piece;                 /* [PIECE] */
 };
@@ -74,7 +76,8 @@ static enum gt_code fail_bomb(const struct conversion *c, struct gt_err *err)
 	               "decompression bomb; if not, unpack it", c->path, (unsigned long long)(c->limit / MIB));
 }
 
-/* Checks that the disk has room for n more bytes and for the next pieces, so that it is not asked for every piece. */
+/* Checks that the disk has room for n more bytes. Checks for the next pieces in advance, so that not every piece needs a call of
+ * statvfs. */
 static enum gt_code check_disk(struct conversion *c, uint64_t n, struct gt_err *err)
 {
 	struct statvfs fs;
@@ -136,7 +139,7 @@ static enum gt_code copy_members(struct conversion *c, struct gt_err *err)
 	}
 }
 
-/* Converts an archive of `bytes` bytes into an open, empty file. */
+/* Converts the packed archive at path, which has `bytes` bytes, to a .tar in the open, empty file fd. */
 static enum gt_code convert_archive(const char *path, uint64_t bytes, const char *to, int fd, struct gt_err *err)
 {
 	struct conversion c = {.path = path, .tar = {.name = to, .fd = fd}};
@@ -168,7 +171,7 @@ static void put_hash(const char *text, char *to)
 	snprintf(to, HASH + 1, "%.*s", HASH, hex);
 }
 
-/* Computes the name of an archive's file in the cache. */
+/* Computes the name of the cached .tar of an archive. */
 static enum gt_code find_entry(const char *path, struct entry *e, struct gt_err *err)
 {
 	struct stat st;
@@ -188,7 +191,7 @@ static enum gt_code find_entry(const char *path, struct entry *e, struct gt_err 
 	return gt_path_join(e->path, e->dir, e->name, err);
 }
 
-/* Removes the files of former states of the archive. A process that reads such a file can still read it through its open descriptor. */
+/* Removes cached .tar files of former states of the archive. A process that has opened such a file can still read it. */
 static void remove_former_states(const struct entry *e)
 {
 	DIR *d = opendir(e->dir);
@@ -201,7 +204,7 @@ static void remove_former_states(const struct entry *e)
 		closedir(d);
 }
 
-/* Removes the temporary files of killed conversions. The caller has locked the folder. */
+/* Removes temporary files of conversions that were killed. The caller has locked the folder. */
 static void remove_temporaries(const struct entry *e)
 {
 	DIR *d = opendir(e->dir);
@@ -232,14 +235,15 @@ static enum gt_code make_entry(const char *path, const struct entry *e, struct g
 	return code;
 }
 
-/* Creates the file of an archive, unless another process has created it meanwhile. */
+/* Creates the cached .tar of an archive, unless another process has created it in the meantime. */
 static enum gt_code make_entry_once(const char *path, const struct entry *e, struct gt_err *err)
 {
 	GT_TRY(gt_dir_make(e->dir, NULL, err));
 	int lock = open(e->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (lock < 0)
 		return gt_fail(err, GT_ECANTCREAT, "%s: cannot open: %s", e->dir, strerror(errno));
-	while (flock(lock, LOCK_EX) && errno == EINTR) /* a file system without locks: several processes convert, and one file remains */
+	while (flock(lock, LOCK_EX) && errno == EINTR) /* On a file system without locks, several processes convert the archive, and the last
+	                                                  rename wins. */
 		;
 	enum gt_code code = access(e->path, F_OK) ? make_entry(path, e, err) : GT_OK;
 	close(lock);

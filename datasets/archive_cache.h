@@ -21,9 +21,9 @@ bool gt_archive_is_packed(const char *path);
 /* Returns whether a path has the name of a packed archive; the file need not exist. */
 bool gt_archive_has_name(const char *path);
 
-/* Opens the .tar of a packed archive in the cache, and makes it if it does not exist; the caller closes *fd. Other processes that need the
- * same .tar wait. GT_EDATA: the archive is damaged, truncated or encrypted, or it expands to more than 64 MiB and 64 times its size, or to
- * more than the disk can hold. GT_EUNAVAILABLE: the plugin is missing. GT_ECANTCREAT, GT_EIO: the cache cannot be written. */
+/* Opens the cached .tar of a packed archive, and creates it if it does not exist. The caller closes *fd. Other processes that need the same
+ * .tar wait for it. GT_EDATA: the archive is damaged, truncated or encrypted, or it expands to more than 64 MiB and more than 64 times its
+ * size, or to more than the free disk space. GT_EUNAVAILABLE: the plugin is missing. GT_ECANTCREAT, GT_EIO: the cache cannot be written. */
 enum gt_code gt_archive_cache_open(const char *path, int *fd, struct gt_err *err);
 
 #endif

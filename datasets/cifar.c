@@ -24,9 +24,10 @@ struct job {
 struct work {
 	struct job *jobs;
 	int n, label_bytes;
-	int64_t classes, total; /* total: number of samples for which out has room */
+	int64_t classes, total; /* total: number of samples for which the arrays of `out` are allocated */
 	struct gt_dataset *out;
-	atomic_bool again; /* the size of a file differs from its gzip trailer, so another pass is needed */
+	atomic_bool again; /* a file's size differs from the size in its gzip trailer, so the files must be read again with the correct
+	                      offsets */
 };
 
 static enum gt_code check_size(const struct job *j, int label_bytes, struct gt_err *err)
@@ -72,7 +73,8 @@ static enum gt_code run_job(struct work *w, struct job *j)
 	uint64_t size;
 	GT_TRY(gt_gzfile_load(&j->file, &raw, &size, &j->err));
 	enum gt_code rc = GT_OK;
-	if (size != j->size) { /* several gzip members: only now is the exact size known; the next pass uses it for the offsets */
+	if (size != j->size) { /* A file of several gzip members has its exact size only after decompression; the next pass uses this size for
+	                          the offsets. */
 		j->size = size;
 		w->again = true;
 	} else {
@@ -92,7 +94,7 @@ static bool run_job_of(void *user, int thread, int64_t i)
 	return true;
 }
 
-/* Computes the offset of each file. An estimated size that is not a whole number of records is ignored. */
+/* Computes the index of each file's first sample. Ignores an estimated size that is not a whole number of records. */
 static enum gt_code compute_offsets(struct work *w, const struct gt_dataset_spec *spec, struct gt_err *err)
 {
 	uint64_t record = (uint64_t)w->label_bytes + PIXELS, n = 0;

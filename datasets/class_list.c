@@ -18,7 +18,8 @@ void gt_class_list_free(struct gt_class_list *c)
 
 enum gt_code gt_class_list_add(struct gt_class_list *c, const char *name, size_t len, struct gt_err *err)
 {
-	if (c->n && !strncmp(c->v[c->n - 1], name, len) && !c->v[c->n - 1][len]) /* usual case: the same class as the last file */
+	if (c->n && !strncmp(c->v[c->n - 1], name, len) && !c->v[c->n - 1][len]) /* the usual case: the file has the same class as the previous
+	                                                                            file */
 		return GT_OK;
 	GT_GROW(c->v, c->cap, c->n + 1, err);
 	if (!(c->v[c->n] = strndup(name, len)))
@@ -53,7 +54,7 @@ static void remove_duplicates(struct gt_class_list *c)
 enum gt_code gt_class_list_check(struct gt_class_list *c, const char *where, struct gt_err *err)
 {
 	remove_duplicates(c);
-	for (int64_t i = 0; i < c->n; i++) /* checkpoints store the names as JSON */
+	for (int64_t i = 0; i < c->n; i++) /* names must be UTF-8, because checkpoints store them as JSON */
 		if (!gt_utf8_valid(c->v[i]))
 			return gt_fail(err, GT_EDATA, "%s: expected class names in UTF-8, got \"%.100s\"; rename the class", where, c->v[i]);
 	if (c->n > 1)
@@ -120,7 +121,7 @@ int64_t gt_class_list_find(const struct gt_class_list *c, const char *name, size
 
 void gt_class_list_text(struct gt_class_list *c, char *buf, size_t size)
 {
-	enum { MORE = 24 }; /* bytes of " and 1048576 more" */
+	enum { MORE = 24 }; /* maximum length of the suffix " and 1048576 more" */
 	size_t n = 0;
 	*buf = 0;
 	remove_duplicates(c);
@@ -130,7 +131,7 @@ void gt_class_list_text(struct gt_class_list *c, char *buf, size_t size)
 			snprintf(buf + n, size - n, " and %lld more", (long long)(c->n - i));
 			return;
 		}
-		int room = (int)(size - n) - MORE - 2; /* a name that does not fit is truncated only if it is the first */
+		int room = (int)(size - n) - MORE - 2; /* The first name is truncated if it does not fit; a later name is left out instead. */
 		n += (size_t)snprintf(buf + n, size - n, "%s%.*s", i ? ", " : "", room, c->v[i]);
 	}
 }

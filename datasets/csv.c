@@ -18,24 +18,26 @@
 #include <emmintrin.h>
 #endif
 
-/* PAD: bytes compared at a time, and size of the padding after the window. DETECT: bytes from which JSON Lines are recognised */
+/* WINDOW: initial bytes of the buffer. PAD: bytes that find_special compares at a time, and padding after the buffer. DETECT: bytes from
+ * which JSON Lines are recognised */
 enum { WINDOW = 1 << 20, PAD = 16, DETECT = 64 };
 
 struct gt_csv {
-	struct gt_gzfile file; /* closed as soon as the window contains the end of the file */
-	char *text;            /* [cap + PAD]; *end is NUL, which stops every scan */
+	struct gt_gzfile file; /* the open file; closed as soon as the window contains the end of the file */
+	char *text;            /* [cap + PAD] the window, which is the part of the file in memory; the byte after it is NUL, which ends every
+	                          scan */
 	char *at, *end;
 	size_t cap;
-	uint64_t done;         /* bytes of a plain file that were read */
+	uint64_t done;         /* number of bytes of a plain file that were read into the window */
 	bool whole;            /* the window contains the end of the file */
-	int64_t line;          /* line number of *at, from 1 */
+	int64_t line;          /* line number of the next record, from 1 */
 	char delimiter;
 	char **field;          /* [field_cap] */
-	uint32_t *len;         /* [len_cap]; during a scan, DOUBLED is added to the length of a field with doubled quotes */
+	uint32_t *len;         /* [len_cap] lengths of the fields; during a scan, the bit DOUBLED marks a field with doubled quotes */
 	int64_t field_cap, len_cap;
-	struct gt_numpy_rows *numpy; /* the arrays of NumPy; NULL: the file is text */
+	struct gt_numpy_rows *numpy; /* reader of NumPy arrays; NULL: the file is text */
 	struct gt_json_rows *json; /* the parser of JSON Lines; NULL: the file is CSV */
-	bool named;            /* JSON Lines: gt_csv_next has already returned the column names */
+	bool named;            /* JSON Lines: gt_csv_next has returned the record with the column names */
 };
 #define DOUBLED (1u << 31)
 _Static_assert(GT_CSV_MAX_FIELD < DOUBLED, "the bytes of a field and the mark DOUBLED share 32 bits");
@@ -48,7 +50,7 @@ static enum gt_code fail_at_line(const struct gt_csv *c, int64_t line, const cha
 	return gt_fail(err, GT_EDATA, "%s:%lld: %s", c->file.shown, (long long)line, why);
 }
 
-/* Makes more of the file available after c->at; the window doubles if it is full. */
+/* Reads more of the file, so that the window has more bytes after c->at. Doubles the window if it is full. */
 static enum gt_code refill_window(struct gt_csv *c, struct gt_err *err)
 {
 	size_t kept = (size_t)(c->end - c->at);
@@ -138,7 +140,7 @@ static enum gt_code skip_empty_lines(struct gt_csv *c, struct gt_err *err)
 }
 
 /* ---- JSON Lines ----------------------------------------------------------------------------------------------------------------- */
-/* Finds the next line that is not empty, and moves c->at to the line after it. *line is NULL at the end of the file. */
+/* Finds the next line that is not empty, and moves c->at behind it. Sets *line to NULL at the end of the file. */
 static enum gt_code next_line(struct gt_csv *c, char **line, size_t *n, struct gt_err *err)
 {
 	char *lf;
@@ -159,7 +161,7 @@ static bool has_utf8_mark(const struct gt_csv *c)
 	return c->end - c->at >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3);
 }
 
-/* Goes back to the start of the content. begin: offset of this start in the window, if the window contains the whole file. */
+/* Returns to the start of the content. begin: offset of the content in the window, which is used if the window contains the whole file. */
 static enum gt_code rewind_file(struct gt_csv *c, bool whole, size_t begin, struct gt_err *err)
 {
 	c->line = 1;
@@ -210,7 +212,7 @@ static enum gt_code next_object(struct gt_csv *c, struct gt_csv_record *out, str
 /* Opens a file with arrays of NumPy. Always takes ownership of c. */
 static enum gt_code open_arrays(const char *path, struct gt_csv *c, struct gt_csv **out, struct gt_err *err)
 {
-	enum gt_code code = gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &c->file, err); /* sets the path for messages */
+	enum gt_code code = gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &c->file, err); /* sets c->file.shown, the path for messages */
 	if (code == GT_OK)
 		code = gt_numpy_rows_open(path, &c->numpy, err);
 	if (code != GT_OK)
@@ -294,7 +296,7 @@ enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 		n = to;
 	}
 	bool inside = false, any = false;
-	size_t decimal = 0; /* number of commas between two digits */
+	size_t decimal = 0; /* number of commas that are between two digits */
 	for (size_t i = 0; i < n; i++) {
 		const char *at = head[i] ? strchr(candidates, head[i]) : NULL;
 		if (head[i] == '"')
@@ -306,7 +308,8 @@ enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 		decimal += at == candidates && !inside && i && is_digit(head[i - 1]) && i + 1 < n && is_digit(head[i + 1]);
 		any |= head[i] != '\n' && head[i] != '\r';
 	}
-	if (decimal == count[0] && count[1] + count[2] + count[3]) /* in "0,5;1,5", every comma is a decimal comma */
+	if (decimal == count[0] && count[1] + count[2] + count[3]) /* in "0,5;1,5", every comma is a decimal comma, so another character is the
+	                                                              delimiter */
 		count[0] = 0;
 	for (size_t i = 1; candidates[i]; i++)
 		if (count[i] > count[best])
@@ -316,7 +319,7 @@ enum gt_code gt_csv_delimiter(const char *path, char *out, struct gt_err *err)
 	return code;
 }
 
-/* Makes room for field n, whose length is len. */
+/* Enlarges the field arrays for field n, whose length is len. */
 static __attribute__((noinline)) enum gt_code make_room(struct gt_csv *c, int n, size_t len, struct gt_err *err)
 {
 	if (len > GT_CSV_MAX_FIELD)
@@ -338,7 +341,7 @@ static inline enum gt_code add_field(struct gt_csv *c, int *n, char *begin, size
 	return GT_OK;
 }
 
-/* Distinguishes the NUL after the window from a NUL in the file, which is an error. The field begins at `begin`. */
+/* Handles a NUL byte at p: the NUL after the window ends the scan; a NUL in the file is an error. The field begins at `begin`. */
 static enum scan classify_nul(struct gt_csv *c, const char *p, const char *begin, int64_t line, struct gt_err *err)
 {
 	if (p < c->end)
@@ -349,12 +352,12 @@ static enum scan classify_nul(struct gt_csv *c, const char *p, const char *begin
 	return c->whole ? SCAN_END : SCAN_MORE;
 }
 
-/* Finds the end of a field at or after p. *end is NUL, so the scan always stops. */
+/* Returns the first byte at or after p that can end a field. The NUL after the window always stops the search. */
 static inline char *find_special(const struct gt_csv *c, char *p)
 {
 #ifdef __SSE2__
 	const __m128i delimiter = _mm_set1_epi8(c->delimiter), lf = _mm_set1_epi8('\n'), cr = _mm_set1_epi8('\r'), quote = _mm_set1_epi8('"');
-	for (;; p += PAD) { /* reads at most PAD - 1 bytes after the NUL */
+	for (;; p += PAD) { /* reads at most PAD - 1 bytes beyond the NUL, which are the padding of the window */
 		__m128i v = _mm_loadu_si128((const __m128i *)p);
 		__m128i line = _mm_or_si128(_mm_cmpeq_epi8(v, lf), _mm_cmpeq_epi8(v, cr));
 		__m128i field = _mm_or_si128(_mm_cmpeq_epi8(v, delimiter), _mm_cmpeq_epi8(v, quote));
@@ -398,7 +401,7 @@ static enum scan scan_quoted(struct gt_csv *c, char **at, int64_t *line, int *n,
 	}
 	*at = p + 1;
 	size_t len = (size_t)(p - begin);
-	if (len - doubled > GT_CSV_MAX_FIELD) /* checked again without doubled quotes, which the scan counts twice */
+	if (len - doubled > GT_CSV_MAX_FIELD) /* The scan counted both quotes of a doubled quote, so the limit is checked again without them. */
 		return fail_at_line(c, first, "expected fields of at most 1 MiB, got a longer field; a closing quote may be missing", err),
 		       SCAN_WRONG;
 	return add_field(c, n, begin, len - doubled, doubled ? DOUBLED : 0, err) == GT_OK ? SCAN_END : SCAN_WRONG;
@@ -433,7 +436,7 @@ static enum scan scan_record(struct gt_csv *c, char **at, int64_t *line, int *n,
 		}
 		if (*p == c->delimiter)
 			continue;
-		if (!*p) { /* end of the file, or end of the window after a closing quote */
+		if (!*p) { /* NUL: end of the file, or end of the window directly after a closing quote */
 			enum scan s = classify_nul(c, p, p, *line, err);
 			*at = p;
 			return s;

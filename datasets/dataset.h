@@ -22,15 +22,16 @@
 enum gt_split { GT_TRAIN, GT_VALID, GT_TEST, GT_SPLITS };
 extern const char *const gt_split_names[GT_SPLITS]; /* "train", "valid", "test" */
 
-/* An array with a row for every sample, which the model receives unchanged: a further input besides the images, or the target. */
+/* gt_field: an array with one row per sample, which the model gets unchanged as the target or as an input besides the images. */
 #define GT_MAX_FIELDS 4
 struct gt_field {
 	const char *name;    /* name by which layers refer to this input, or "target"; static string */
 	enum gt_dtype dtype; /* GT_F32: values; GT_I32: codes, tokens, lengths */
 	int64_t width;       /* values per sample; 0: one value, and a batch is one-dimensional */
 	void *data;          /* n * width values; NULL after gt_dataset_probe */
-	const int64_t *codes; /* [ncodes], only for I32: exclusive upper limits of the values; valid as long as the dataset */
-	int64_t ncodes;       /* number of limits: width (one for each column), 1 (the same for all columns) or 0 (not known, or lengths) */
+	const int64_t *codes; /* [ncodes], only for GT_I32: exclusive upper limits of the values; valid as long as the dataset */
+	int64_t ncodes;       /* number of limits in `codes`: width (one per column), 1 (the same for all columns) or 0 (not known, or the
+	                         values are lengths) */
 	/* The rows are I32 sequences of different lengths. A dataset has at most one such field. Sample i has data[start[i] ... start[i + 1] -
 	 * 1], at most width values. Batches are padded with `pad`. */
 	bool ragged;
@@ -66,7 +67,8 @@ struct gt_dataset_spec {
 	struct gt_text_spec text;   /* formats "text" and "csv": how texts become tokens */
 	struct gt_skipped *skipped; /* formats "text" and "csv": unreadable samples are left out, and added to this list; NULL: an unreadable
 	                               sample is an error */
-	const struct gt_fitted *fitted; /* fitted formats (fitted.h): the facts of the training split; NULL: read without conversion */
+	const struct gt_fitted *fitted; /* fitted formats (fitted.h): facts of the training split, with which the data is converted; NULL: the
+	                                   data is not converted */
 	int64_t shape[3];          /* C, H, W of the model's input. Synthetic data gets this shape; files of another shape are a GT_ECONFIG. A
 	                              flat input of F values has C = F, and H and W 0 or 1. All 0: the shape is not checked */
 	const char *const *known;  /* [nknown] class names of a checkpoint, by label: files of other classes are an error; NULL: the classes of
@@ -79,7 +81,7 @@ struct gt_dataset_spec {
 	int64_t samples[GT_SPLITS]; /* number of synthetic samples in each split */
 	int64_t limit;             /* maximum number of samples to read of a split: the first ones; from a folder or a table, samples at equal
 	                              distances; 0: all */
-	uint64_t seed;             /* seed of synthetic data */
+	uint64_t seed;             /* seed from which synthetic data is generated */
 	struct gt_field wanted[GT_MAX_FIELDS]; /* synthetic data: the fields to create; their `data` is not set */
 	int nwanted;
 	size_t max_bytes;          /* maximum size of the decompressed data (against decompression bombs); 0: 16 GiB */
@@ -92,7 +94,7 @@ struct gt_dataset {
 	int64_t c, h, w;  /* shape of an image; of encoded images, the shape after the transforms, which is the shape of the model's input. c is
 	                     0 without images */
 	int64_t classes;
-	char **class_name;    /* names of the classes 0 ... nclass_names - 1; NULL: the files do not name them */
+	char **class_name;    /* [nclass_names] names of the classes; NULL: the files do not name the classes */
 	int64_t nclass_names;
 	bool encoded;             /* the images are encoded files, which are read on demand; `images` is NULL */
 	struct gt_source *source; /* the encoded files; NULL after gt_dataset_probe */
@@ -106,13 +108,15 @@ struct gt_dataset {
 	struct gt_field target; /* numeric targets: f32 [n, width]; if the targets are classes, all members are zero */
 	struct gt_field field[GT_MAX_FIELDS]; /* further inputs */
 	int nfields;
-	const struct gt_fitting *fitting; /* functions of a fitted format (fitted.h); NULL: the format is not fitted */
+	const struct gt_fitting *fitting; /* functions of a fitted format, which computes facts from the training split (fitted.h); NULL: the
+	                                     format is not fitted */
 	struct gt_text_counts texts; /* formats "text" and "csv": counts of texts and tokens; all 0 without texts */
-	void *raw;        /* fitted formats: content of the files before its conversion into fields; else NULL */
+	void *raw;        /* fitted formats: content of the files before `transform` converts it into fields; NULL: not a fitted format, or
+	                     converted */
 	struct gt_sample_mark *mark; /* [n], also after gt_dataset_probe; NULL: samples are identified by their index (sample_mark.h) */
 	void *memory;     /* the allocation that contains images; it can begin with a file header */
 	char where[512];  /* location of the data, which a run prints in its first line */
-	char left_out[200]; /* training folders without files, which are not classes: "a, b and 3 more"; "": none */
+	char left_out[200]; /* folders without files in the training folder, which are therefore not classes: "a, b and 3 more"; "": none */
 };
 
 /* Reads one split. If the data lacks the split, out->n is 0; a missing training split is an error. GT_ENOINPUT: not found; the message

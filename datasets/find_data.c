@@ -158,7 +158,7 @@ static enum gt_code fail_not_found(const struct gt_dataset_spec *spec, enum gt_s
 	               spec->name, where);
 }
 
-/* Finds the format of given files. Only IDX and NumPy files can be recognised by their content; files of CIFAR cannot. */
+/* Detects the format of files that the config names. Only IDX and NumPy files can be detected by content; CIFAR files cannot. */
 static enum gt_code detect_format(const char *path, const struct gt_format **out, struct gt_err *err)
 {
 	struct gt_gzfile f;
@@ -212,7 +212,7 @@ static enum gt_code use_given_files(const struct gt_dataset_spec *spec, enum gt_
 		GT_TRY(gt_paths_add(paths, spec->root, list[i], err));
 	if (!*format)
 		GT_TRY(detect_format(paths->path[0], format, err));
-	bool pair = n == 2 && (*format == &gt_format_idx || *format == &gt_format_numpy); /* the second file has the labels of the images */
+	bool pair = n == 2 && (*format == &gt_format_idx || *format == &gt_format_numpy); /* first images, then labels */
 	if (n > 1 && !pair)
 		snprintf(where, size, "%s and %d more file%s", paths->path[0], n - 1, n == 2 ? "" : "s");
 	else
@@ -259,7 +259,7 @@ static enum gt_code read_split(const struct gt_dataset_spec *given, enum gt_spli
 	struct gt_dataset_spec spec = *given;
 	struct gt_paths paths = {0};
 	const struct gt_format *format;
-	char where[sizeof out->where - 16] = ""; /* the files lack this split */
+	char where[sizeof out->where - 16] = ""; /* the data does not have this split */
 	*out = (struct gt_dataset){0};
 	spec.name = spec.name ? spec.name : "";
 	spec.root = spec.root ? spec.root : "";

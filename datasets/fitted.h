@@ -23,17 +23,17 @@
 
 /* Facts fitted to texts: the texts of format "text", or of the text columns of a table. */
 struct gt_text_facts {
-	struct gt_vocab *vocab; /* NULL: the tokenizer has none */
-	int64_t ids;            /* number of token ids, including ids of n-grams */
+	struct gt_vocab *vocab; /* vocabulary of the tokenizer; NULL: the tokenizer has none */
+	int64_t ids;            /* number of different token ids, including the ids of n-grams */
 	char **class;           /* format "text": the names of the classes */
 	int64_t nclasses;
 };
 
-/* The facts of the training split. A format fills its own part. */
+/* The facts of the training split. Each format sets only its own member. */
 struct gt_fitted {
 	const struct gt_fitting *by; /* the format */
 	struct gt_table_facts table;  /* format "csv" */
-	struct gt_text_facts text;    /* formats "text" and "csv"; ids is 0 without texts */
+	struct gt_text_facts text;    /* facts of formats "text" and "csv"; ids is 0 if the data has no texts */
 };
 
 struct gt_json;
@@ -49,7 +49,7 @@ struct gt_fitting {
 	/* Fits the facts to the samples row[n] (ascending indices) of d, which has only raw data; row NULL: to all samples. */
 	enum gt_code (*fit)(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
 	                      struct gt_fitted *out, struct gt_err *err);
-	/* Computes `content` of d->mark from raw data with the fitted facts; NULL: `content` is already set when the data is read. */
+	/* Computes the content hashes in d->mark from the raw data with the fitted facts; NULL: reading the data has already set them. */
 	enum gt_code (*mark)(const struct gt_fitted *l, struct gt_dataset *d, struct gt_err *err);
 	/* Sets the fields, the targets and the classes of a dataset without samples. */
 	enum gt_code (*describe)(const struct gt_dataset_spec *spec, const struct gt_fitted *l, struct gt_dataset *out, struct gt_err *err);
@@ -60,8 +60,8 @@ struct gt_fitting {
 	/* Converts one text of n bytes for prediction with spec->fitted; name: for messages. NULL: not supported by the format. */
 	enum gt_code (*text)(const struct gt_dataset_spec *spec, const char *name, const char *text, size_t n, struct gt_dataset *out,
 	                     struct gt_err *err);
-	const char *json_member; /* a member of data.json that a checkpoint with fitted facts of this format has */
-	bool names_classes;      /* the class names of data.json belong into gt_fitted.text.class; get_json does not set them */
+	const char *json_member; /* name of a member of data.json by which the format of the facts in a checkpoint is recognised */
+	bool names_classes;      /* the class names in data.json belong to gt_fitted.text.class; get_json does not read them */
 	/* Writes the fitted facts as members of data.json, the open object of j. */
 	enum gt_code (*put_json)(const struct gt_fitted *l, struct gt_json *j, struct gt_err *err);
 	/* Reads the facts from data.json, which may be hostile and has json_member. path: the file, for messages. */
@@ -74,7 +74,7 @@ struct gt_fitting {
 	 * and targets). */
 	uint64_t (*raw_bytes)(const void *raw, const struct gt_fitted *l);
 	void (*drop)(void *raw);                /* frees gt_dataset.raw */
-	void (*forget)(struct gt_fitted *l);   /* frees the format's part */
+	void (*forget)(struct gt_fitted *l);   /* frees the members of gt_fitted that belong to the format */
 };
 
 /* Returns the functions of the spec's format; NULL: the format is not fitted. */

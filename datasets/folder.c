@@ -27,7 +27,7 @@ static const char *const split_names[GT_SPLITS][7] = {
 	[GT_VALID] = {"valid", "val", "valid", "val", "validation", "dev", "eval"},
 	[GT_TEST] = {"test", NULL, "test", "testing"},
 };
-/* Ranks below USUAL are the exact names "train", "valid", "val" and "test"; the other names may also be names of classes. */
+/* Folder names of rank below USUAL are unambiguous: "train", "valid", "val", "test". Folders with the other names may also be classes. */
 enum { USUAL = 2, MOST = sizeof split_names[0] / sizeof *split_names[0] };
 
 /* Returns the rank of a folder's name for a split: 0 is the best, -1: not a name of the split. */
@@ -41,7 +41,7 @@ static int split_rank(enum gt_split split, const char *name, size_t len)
 	return -1;
 }
 
-/* Returns whether a folder name denotes a split. usual: accept only the exact names "train", "valid", "val" and "test". */
+/* Returns whether a folder name denotes a split. usual: only for the names "train", "valid", "val" and "test". */
 static bool is_split_name(const char *name, size_t len, bool usual)
 {
 	for (int s = 0; s < GT_SPLITS; s++) {
@@ -60,9 +60,10 @@ bool gt_folder_names_split(const char *name)
 /* ---- folders on disk ---------------------------------------------------------------------------------------------------------- */
 /* The folders of the splits, relative to the root. */
 struct layout {
-	char base[GT_SPLITS][PATH_MAX]; /* each ends with a slash; TRAIN without an own folder: "", or the top folder of an archive */
+	char base[GT_SPLITS][PATH_MAX]; /* folder of each split, ending with a slash; for the training split without a folder: "", or the top
+	                                   folder of an archive */
 	int rank[GT_SPLITS];            /* rank of the folder's name; -1: the split has no folder */
-	bool others;                    /* there are also folders with other names */
+	bool others;                    /* the root also has folders whose names are not those of splits */
 };
 
 /* Records a folder of the root. If two names differ only in case, the first in byte order is used. */

@@ -17,18 +17,18 @@
 	X(text)           \
 	X(synthetic)
 
-/* The words of data.format, each after a "|". */
+/* Macro for one word of data.format, preceded by "|". All words together form the list of allowed values. */
 #define GT_FORMAT_VALUE(name) "|" #name
 #define GT_FORMAT_VALUES GT_FORMATS(GT_FORMAT_VALUE)
 
 /* The kind of samples of a format. */
 enum gt_content {
-	GT_CONTENT_UNKNOWN, /* "auto" before the files are found */
+	GT_CONTENT_UNKNOWN, /* data.format = "auto", before the data's files are found */
 	GT_CONTENT_ARRAYS,  /* images of the same size, many per file */
 	GT_CONTENT_FILES,   /* encoded images of any size, one per file */
 	GT_CONTENT_TABLE,
 	GT_CONTENT_TEXTS,
-	GT_CONTENT_MADE     /* images made from the seed */
+	GT_CONTENT_MADE     /* images that are generated from the seed (data.format = "synthetic") */
 };
 /* Returns the kind of samples of data.format = word. */
 enum gt_content gt_format_content(const char *word);

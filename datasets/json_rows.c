@@ -12,8 +12,9 @@ enum { MAX_DEPTH = 16, MAX_KEY = 1024 };
 struct field {
 	char *begin;
 	uint32_t len;
-	bool escaped;  /* the field is a string with backslashes */
-	int64_t stamp; /* number of the scan that found the field; smaller than the current scan: the line lacks the field */
+	bool escaped;  /* the field is a string that contains backslash escapes */
+	int64_t stamp; /* number of the scan that last found this field; if it is smaller than the number of the current scan, the line lacks
+	                  the field */
 };
 
 struct gt_json_rows {
@@ -32,10 +33,12 @@ struct gt_json_rows {
 struct scan {
 	struct gt_json_rows *j;
 	bool learn;
-	char *line, *p, *end; /* *end is not part of the line, and stops every scan */
+	char *line, *p, *end; /* p: the next byte. The byte at end does not belong to the line, and its value (NUL or a line end) stops every
+	                         scan */
 	const char *path;
 	int64_t number;
-	int32_t expected;     /* index of the key after the last key; most lines have the keys in this order */
+	int32_t expected;     /* index of the column that follows the previous member's column, which is tried first because most lines have the
+	                         keys in this order */
 	size_t key_len;
 	char key[MAX_KEY];    /* the keys from the line's object to the current member, joined by dots */
 	struct gt_err *err;

@@ -9,7 +9,8 @@
 struct gt_known_file {
 	const char *name;
 	uint64_t size;      /* 0: not published */
-	const char *sha256; /* SHA-256 digest in lower-case hexadecimal digits, or its first digits (at least 8) if no more are published */
+	const char *sha256; /* SHA-256 digest in lower-case hexadecimal digits; only its first digits (at least 8) if the publisher gives no
+	                       more */
 };
 
 /* A file to extract from a downloaded .tar.gz; other members are skipped. */
@@ -17,7 +18,7 @@ struct gt_known_member {
 	const char *path; /* path of the member in the archive */
 	const char *name; /* name of the extracted file in the data folder */
 	uint64_t size;
-	const char *sha256; /* NULL: the digest of the archive suffices */
+	const char *sha256; /* SHA-256 digest of the extracted file; NULL: only the digest of the archive is checked */
 };
 
 struct gt_known_dataset {
@@ -27,7 +28,7 @@ struct gt_known_dataset {
 	int64_t classes;
 	const char *const *class_name;    /* [classes] by label */
 	const char *mirrors[3];           /* base URLs, tried in this order; NULL ends the list */
-	struct gt_known_file file[4];     /* name NULL ends the list */
+	struct gt_known_file file[4];     /* the files to download; an entry with name NULL ends the list */
 	struct gt_known_member member[8]; /* members to extract if file[0] is an archive, which is removed afterwards */
 };
 

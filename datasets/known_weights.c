@@ -7,7 +7,7 @@
 #define TORCHVISION "https://download.pytorch.org/models/"
 #define RENAME(from, to, tensor) "{ from = \"*." from "." tensor "\"; to = \"*." to "." tensor "\"; }, "
 
-/* The files that torchvision.models takes for weights="DEFAULT" (version 0.29). torchvision checks these digits, too. */
+/* The weights that torchvision.models 0.29 loads for weights="DEFAULT". torchvision verifies the same digest digits. */
 const struct gt_known_weights gt_known_weights[] = {
     {"resnet18", TORCHVISION, "resnet18-f37072fd.pth", "f37072fd", "resnet18.cfg", "", "5.0e-4", 0},
     {"resnet34", TORCHVISION, "resnet34-b627a593.pth", "b627a593", "resnet34.cfg", "", "5.0e-4", 0},

@@ -12,15 +12,15 @@ struct gt_known_weights {
 	const char *name;   /* torchvision's name of the network */
 	const char *mirror; /* base URL */
 	const char *file;   /* name of the file at the mirror and in the cache */
-	const char *digest; /* first hexadecimal digits of the file's SHA-256, as the publisher gives them in the name of the file */
-	const char *config; /* the config of the network that comes with gtrain */
+	const char *digest; /* first hexadecimal digits of the file's SHA-256, which the publisher puts into the file name */
+	const char *config; /* name of the config of this network, which comes with gtrain */
 	const char *map;    /* entries of model.pretrained.map for this file; "": the file and the config use the same names */
 	const char *lr;     /* learning rate of adamw that `gtrain init` writes for fine-tuning */
-	int64_t side;       /* height and width of images that the network needs; 0: any */
-	double mean, std;   /* of each channel, with which images are normalised; std 0: the values of ImageNet */
+	int64_t side;       /* height and width of the images that the network requires, in pixels; 0: any size */
+	double mean, std;   /* mean and standard deviation with which each channel is normalised; std 0: ImageNet's values */
 };
 
-/* The table. Its last row has the name NULL. */
+/* The table of published weights. Its last row has the name NULL. */
 extern const struct gt_known_weights gt_known_weights[];
 /* Returns the row with this name, or NULL. */
 const struct gt_known_weights *gt_known_weights_find(const char *name);

@@ -37,7 +37,7 @@ struct list {
 	const struct gt_dataset_spec *spec;
 	struct gt_source *source;
 	struct gt_class_list classes;
-	char **label;  /* [source->n], malloc'ed; NULL: the targets are numeric */
+	char **label;  /* [source->n] label texts from malloc; NULL: the targets are numeric */
 	float *number; /* [source->n, spec->ntargets]; NULL: the targets are labels */
 	int64_t cap;   /* number of rows allocated in label or number */
 };
@@ -226,11 +226,11 @@ static enum gt_code read_training_classes(const struct gt_dataset_spec *spec, st
 	return code;
 }
 
-/* Destination of the labels of a sample. */
+/* The target of one sample, which for_each_label fills in. */
 struct target_row {
 	const struct gt_class_list *classes;
-	float *v;               /* [classes] multi-hot row; NULL: a sample has one label */
-	int64_t label;          /* the label set last */
+	float *v;               /* [classes] multi-hot row of the sample, if samples can have several labels; NULL: a sample has one label */
+	int64_t label;          /* index of the class of the last label */
 	const char *csv, *file; /* for messages */
 };
 

@@ -9,9 +9,9 @@ enum { MOST = 6 };
 struct set {
 	const char *what;
 	const char *sub[4];     /* subdirectories that may have the files; NULL ends the list */
-	const char *name[MOST]; /* of the training split, then of the test split */
+	const char *name[MOST]; /* names of the files of the training split, then of those of the test split */
 	int ntrain, ntest;
-	bool has_test;          /* the dataset always has a test split */
+	bool has_test;          /* every copy of the dataset has a test split; false: it may be missing */
 };
 
 #define IDX_SUB {"", "/raw", "/FashionMNIST/raw", "/MNIST/raw"}

@@ -12,8 +12,8 @@
 
 #define MIB ((uint64_t)1 << 20)
 #define FREE_SIZE (64 * MIB) /* size to which every .npz file may expand; the same limit as for gzip files (gzfile.c) */
-#define MAX_RATIO 64         /* maximum expansion of larger files */
-enum { HEAD = (1 << 16) + 16 }; /* maximum size of a header with the bytes before it */
+#define MAX_RATIO 64         /* maximum expansion factor of .npz files that expand to more than FREE_SIZE */
+enum { HEAD = (1 << 16) + 16 }; /* maximum number of bytes before the elements: the magic bytes, the version and the header */
 
 static bool ends_with(const char *path, const char *end)
 {
@@ -77,7 +77,7 @@ struct npz {
 	const char *path;
 	const struct gt_archive_plugin *plugin;
 	void *archive;
-	char where[600]; /* the file and its current member, for messages */
+	char where[600]; /* path of the file and name of the current member, for messages */
 };
 
 static enum gt_code open_npz(const char *path, struct npz *z, struct gt_err *err)
@@ -175,7 +175,7 @@ static enum gt_code load_member(struct npz *z, struct gt_numpy_array *a, uint64_
 	if (!(a->memory = gt_big_alloc(bytes)))
 		return gt_fail_memory(err, bytes);
 	GT_TRY(read_exactly(z, a->memory, bytes, &got, err));
-	GT_TRY(read_exactly(z, &extra, 1, &more, err)); /* also checks the checksum */
+	GT_TRY(read_exactly(z, &extra, 1, &more, err)); /* reading beyond the last byte also verifies the checksum of the member */
 	a->data = (uint8_t *)a->memory + a->header;
 	return got == bytes && !more ? GT_OK
 	                             : gt_fail(err, GT_EDATA, "%s: expected %llu bytes, as its header declares, got %s", z->where,
@@ -245,7 +245,7 @@ struct gt_numpy_array *gt_numpy_find(struct gt_numpy *f, const char *name)
 int64_t gt_numpy_integer(const struct gt_numpy_array *a, uint64_t i)
 {
 	uint64_t v = 0;
-	memcpy(&v, a->data + i * (uint64_t)a->item, (size_t)a->item); /* both are little endian */
+	memcpy(&v, a->data + i * (uint64_t)a->item, (size_t)a->item); /* elements and machine are both little endian */
 	int shift = a->kind == 'i' ? 64 - 8 * a->item : 0;
 	return (int64_t)(v << shift) >> shift;
 }

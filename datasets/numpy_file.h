@@ -19,15 +19,15 @@
 #define GT_NUMPY_ARRAYS 256 /* maximum number of arrays in a file */
 
 struct gt_numpy_array {
-	char *name;     /* the member's name without ".npy"; "": the array of a .npy file */
+	char *name;     /* name of the member of the .npz file without ".npy"; "": the only array of a .npy file */
 	char kind;      /* 'b' bool, 'i' and 'u' integers, 'f' real numbers, 'U' and 'S' texts (UTF-32 and bytes, padded with NUL) */
-	int item;       /* bytes of an element; real numbers: 4 or 8; integers: 1, 2, 4 or 8 */
-	int rank;       /* 0: a single element */
+	int item;       /* bytes per element; real numbers: 4 or 8; integers: 1, 2, 4 or 8 */
+	int rank;       /* number of dimensions, at most GT_NUMPY_RANK; 0: the array is a single element */
 	uint64_t dim[GT_NUMPY_RANK];
 	uint64_t count; /* number of elements */
-	uint64_t header; /* bytes before the elements */
+	uint64_t header; /* offset of the elements in the member or file, in bytes */
 	uint8_t *data;  /* [count * item] in C order, little endian; NULL: not loaded */
-	void *memory;   /* the allocation that contains data */
+	void *memory;   /* allocation that contains `data`; NULL: not loaded */
 };
 
 struct gt_numpy {

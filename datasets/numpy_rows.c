@@ -10,7 +10,7 @@
 
 struct column {
 	const struct gt_numpy_array *array;
-	uint64_t at; /* index in the second dimension */
+	uint64_t at; /* index of the column in the second dimension of its array; 0 for a one-dimensional array */
 };
 
 struct gt_numpy_rows {
@@ -18,10 +18,10 @@ struct gt_numpy_rows {
 	struct column *column;  /* [n] */
 	int n;
 	uint64_t rows, row;     /* number of rows, and index of the next row */
-	bool named;             /* the names were returned, or the columns have no names */
-	char *buf;              /* the fields of a record, each ended by a NUL */
+	bool named;             /* the record with the column names was returned, or the columns have no names */
+	char *buf;              /* the fields of the current record, each ended by a NUL */
 	int64_t used, cap;
-	size_t *offset;         /* [n] of each field in buf */
+	size_t *offset;         /* [n] offset of each field in buf */
 	char **text;            /* [n] */
 	uint32_t *len;          /* [n] */
 };
@@ -125,7 +125,7 @@ enum gt_code gt_numpy_rows_next(struct gt_numpy_rows *r, struct gt_csv_record *o
 		r->offset[k] = (size_t)r->used;
 		GT_TRY(names ? append_name(r, k, err) : append_element(r, c->array, r->row * width + c->at, err));
 		r->len[k] = (uint32_t)((size_t)r->used - r->offset[k]);
-		r->buf[r->used++] = 0; /* append_text has made room */
+		r->buf[r->used++] = 0; /* append_text has reserved a byte for the NUL */
 	}
 	for (int k = 0; k < r->n; k++)
 		r->text[k] = r->buf + r->offset[k];

@@ -144,7 +144,7 @@ static enum gt_code load_split(const struct gt_dataset_spec *spec, enum gt_split
 	struct gt_class_list classes = {0};
 	struct gt_source *s = NULL;
 	regex_t re;
-	if (split != GT_TRAIN && !spec->all) /* the folder has only a training split; data.valid divides it */
+	if (split != GT_TRAIN && !spec->all) /* a folder of format "pattern" has only a training split; data.valid divides it */
 		return GT_OK;
 	if (!spec->pattern || !*spec->pattern)
 		return gt_fail(err, GT_ECONFIG, "data.pattern: expected a regular expression with a group for the class, because data.format is "

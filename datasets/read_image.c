@@ -104,7 +104,7 @@ static enum gt_code read_listed(struct reading *r, const char *path, struct gt_n
 		gt_numpy_images_find(f, GT_TEST, &m);
 	if (!m.images)
 		return gt_fail(err, GT_EDATA, "%s: expected images in an array named x, images, x_test or test_images, got none", r->f.shown);
-	m.labels = NULL; /* a prediction needs no labels */
+	m.labels = NULL; /* gt_predict needs images only, so labels are not checked */
 	GT_TRY(gt_numpy_images_check(r->f.shown, &m, err));
 	struct raw_images from = {.n = m.n, .c = m.c, .h = m.h, .w = m.w, .channels_last = m.channels_last};
 	GT_TRY(prepare_array(r, &from, r->f.shown, err));
@@ -163,7 +163,7 @@ static enum gt_code begin_reading(struct reading *r, struct gt_transform_list li
 	return gt_image_scratch_open(&r->job.scratch, err);
 }
 
-/* Frees the memory of a reading, and hands over its result. */
+/* Frees the memory of a reading, and moves its result to *out. */
 static enum gt_code end_reading(struct reading *r, enum gt_code rc, bool resized, uint8_t **out, bool *scaled)
 {
 	gt_image_scratch_close(r->job.scratch);
@@ -186,7 +186,7 @@ enum gt_code gt_image_decode(const char *name, const uint8_t *bytes, size_t size
 	return end_reading(&r, rc, !list.n, out, scaled);
 }
 
-/* Reads an open file, whose kind its first bytes show. */
+/* Reads an open file; the first bytes of the file select the decoder. */
 static enum gt_code read_by_kind(struct reading *r, const char *path, struct gt_err *err)
 {
 	uint8_t b[12] = {0};

@@ -17,15 +17,15 @@
 #include <stdint.h>
 
 struct gt_sample_mark {
-	uint64_t id;      /* hash of 48 bits */
-	uint64_t content; /* hash of 48 bits; 0: not known */
+	uint64_t id;      /* hash that identifies the sample in its dataset, 48 bits */
+	uint64_t content; /* hash of the sample's content, 48 bits; 0: not known */
 	uint32_t label;   /* 24-bit hash of the sample's labels or targets in a list file; 0: there is no list file */
-	int32_t stratum;  /* class of the sample, for a stratified split; 0 if there are no classes */
+	int32_t stratum;  /* class of the sample, for a stratified split; 0 if the targets are not classes */
 };
 
 /* Returns the hash of n bytes, 48 bits and not 0. */
 uint64_t gt_mark_hash(const void *data, size_t n, uint64_t seed);
-/* Returns the hash of a path: "./a//b" is "a/b". */
+/* Returns the hash of a path. Equivalent paths such as "./a//b" and "a/b" have the same hash. */
 uint64_t gt_mark_path(const char *path);
 
 #endif

@@ -13,11 +13,11 @@
 
 struct gt_samples_spec {
 	const struct gt_dataset *data; /* not owned */
-	struct gt_transform_list list; /* the transforms; not owned */
-	int64_t c, h, w;               /* shape of the result */
-	struct gt_recipe_split split;  /* which transforms of the list are applied here */
+	struct gt_transform_list list; /* the transforms that are applied to each image; not owned */
+	int64_t c, h, w;               /* shape of an image after the transforms */
+	struct gt_recipe_split split;  /* division of the transforms between these threads and gather.recipes */
 	uint64_t seed;
-	int threads;                   /* number of threads that read */
+	int threads;                   /* number of threads that read and decode samples */
 };
 
 /* Maximum bytes of buffers that each thread keeps between two samples. While a thread reads a sample, it may use more. */

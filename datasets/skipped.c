@@ -11,7 +11,8 @@
 struct entry {
 	int set;
 	int64_t sample;
-	char *why, *kind; /* malloc'ed; kind NULL: the entry is reported individually */
+	char *why, *kind; /* strings from malloc; why: the reason; kind: entries of the same kind are summarised in one warning; NULL: the entry
+	                     has its own warning */
 	const char *noun; /* static */
 };
 
@@ -19,8 +20,8 @@ struct gt_skipped {
 	pthread_mutex_t lock;
 	struct entry *entry;
 	int64_t n, cap;
-	int64_t next[SETS]; /* for each set: 1 + the largest sample index in the list */
-	int64_t reported; /* number of entries that gt_skipped_new has passed on */
+	int64_t next[SETS]; /* [set]: 1 + the largest sample index of that set in the list */
+	int64_t reported; /* number of entries that gt_skipped_new has already passed to its callback */
 };
 
 enum gt_code gt_skipped_open(struct gt_skipped **out, struct gt_err *err)
@@ -111,7 +112,7 @@ int64_t gt_skipped_new(struct gt_skipped *l, void (*fn)(void *user, int set, int
 	return n;
 }
 
-/* The new entries of one kind. */
+/* The new entries of one kind, which one warning summarises. */
 struct group {
 	const struct entry *first;
 	int64_t n;
@@ -126,7 +127,7 @@ int64_t gt_skipped_report(struct gt_skipped *l, void (*fn)(void *user, const cha
                           void *user)
 {
 	enum { GROUPS = 32 };
-	struct group group[GROUPS]; /* entries of further kinds are reported one by one */
+	struct group group[GROUPS]; /* entries of more than GROUPS kinds get a warning each */
 	int groups = 0;
 	char text[1200];
 	pthread_mutex_lock(&l->lock);

@@ -75,7 +75,7 @@ static enum gt_code locate_content(const struct gt_source *s, int64_t i, int *fd
 		return GT_OK;
 	*fd = openat(s->fd, gt_source_path(s, i), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (*fd < 0)
-		/* without free descriptors or memory, a good file cannot be opened either: keep the error code of errno */
+		/* Without free descriptors or memory, an undamaged file cannot be opened either, so the error code is that of errno. */
 		return gt_fail(err, gt_errno_code(errno, GT_EDATA), "%s: cannot open: %s", gt_source_name(s, i, name, sizeof name),
 		               strerror(errno));
 	int failed = fstat(*fd, &st) ? errno : 0;

@@ -13,25 +13,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GT_SOURCE_MAX_FILE ((uint64_t)256 << 20) /* maximum bytes of one encoded sample */
-#define GT_SOURCE_KEEP ((size_t)8 << 20) /* maximum bytes of a buffer that is kept between two files */
+#define GT_SOURCE_MAX_FILE ((uint64_t)256 << 20) /* maximum size of one encoded sample in bytes */
+#define GT_SOURCE_KEEP ((size_t)8 << 20) /* maximum size in bytes of a buffer that is kept for the next file; a larger buffer is freed */
 
-/* A file of a source. */
+/* A file of a source: an entry of a folder, or a member of an archive. */
 struct gt_source_file {
-	uint64_t name;         /* offset of its path in gt_source.names */
-	uint64_t offset, size; /* location of the content in the archive, in bytes; both 0: a file in a folder */
-	int32_t label;         /* index of its class */
+	uint64_t name;         /* offset of the file's path in gt_source.names */
+	uint64_t offset, size; /* offset and size of the content in the archive, in bytes; both 0: the file is in a folder */
+	int32_t label;         /* index of the class of the file */
 	uint32_t label_hash;   /* gt_sample_mark.label */
 	uint64_t id;           /* gt_sample_mark.id: a hash of the path, unless the format sets another id */
 };
 
 struct gt_source {
-	char *root;                  /* the folder, or the path of the archive */
-	int fd;                      /* the open folder or archive; -1: closed */
-	bool archive;                /* root is a .tar archive */
+	char *root;                  /* path of the folder or of the archive */
+	int fd;                      /* descriptor of the open folder or archive; -1: closed */
+	bool archive;                /* the source is a .tar archive; false: a folder */
 	int64_t n, cap;              /* number of files, and number allocated in file[] */
 	struct gt_source_file *file; /* sorted by label, then by path */
-	char *names;                 /* the paths, relative to root, each ended by a NUL */
+	char *names;                 /* paths of all files, relative to root, each ended by a NUL */
 	int64_t names_size, names_cap; /* bytes used and allocated of names[] */
 	char left_out[200];            /* folders without files, which are not classes: "a, b and 3 more"; "": none */
 };
@@ -59,7 +59,7 @@ const char *gt_source_name(const struct gt_source *s, int64_t i, char *buf, size
 /* Applies data.limit: keeps at most `limit` files at equal distances in the list, so that all classes remain; 0: keeps all files. */
 void gt_source_thin_out(struct gt_source *s, int64_t limit);
 
-/* Returns the bytes of memory of s. */
+/* Returns the memory of a source in bytes. */
 uint64_t gt_source_bytes(const struct gt_source *s);
 
 /* Reads the content of file i. Thread-safe. GT_EDATA: the file is missing, empty, longer than GT_SOURCE_MAX_FILE or not regular, or a read

@@ -113,7 +113,7 @@ static enum gt_code walk_directory(struct gt_source *s, const struct gt_folder_k
 				code = gt_fail(err, GT_EDATA, "%.400s/%.300s: a path in this folder is longer than %d bytes", s->root, path, PATH_MAX - 1);
 				break;
 			}
-			if (e->d_type != DT_REG && gt_folder_is_dir(s->fd, e, path)) /* d_type avoids a call of stat for most files */
+			if (e->d_type != DT_REG && gt_folder_is_dir(s->fd, e, path)) /* d_type of most entries is DT_REG, which avoids a call of stat */
 				code = walk_directory(s, kind, path, trail, any, err);
 			else if (of_kind && any)
 				*any = true;

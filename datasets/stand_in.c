@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORDS 60    /* number of different words */
-#define SHORTEST 3  /* minimum number of words of a text */
+#define WORDS 60    /* number of different words in the generated texts */
+#define SHORTEST 3  /* minimum number of words of a generated text */
 #define LONGEST 60
 #define CATEGORIES 4
 

@@ -96,16 +96,16 @@ struct gt_run_result {
 struct gt_pretrained_report {
 	const char *file;            /* path of the file */
 	int loaded, tensors;         /* number of the model's tensors that the file has; number of all tensors of the model */
-	int64_t elements;            /* elements of the loaded tensors */
+	int64_t elements;            /* number of elements of the loaded tensors */
 	const char *converted;       /* dtype of values that are converted to f32: "f16", "bf16" or "f64"; NULL: none */
 	bool stripped;               /* all names in the file begin with "module.", which is removed */
-	const char *const *initial;  /* names in the model that keep their initial values */
+	const char *const *initial;  /* names of the model's tensors that keep their initial values, because the file lacks them */
 	const char *const *dropped;  /* names in the file that an entry of model.pretrained.map with to = "" skips */
-	const char *const *unused;   /* all other names in the file that the model does not have */
+	const char *const *unused;   /* names of the remaining tensors in the file, which the model does not have */
 	int ninitial, ndropped, nunused;
 };
 /* gt_pretrained_text writes a report as one line of text, with at most six names of each list, to buf (2048 bytes suffice) and returns buf.
- * gt_pretrained_json writes it, with all names, as members of the open JSON object. */
+ * gt_pretrained_json writes the report, with all names, as members of the open JSON object. */
 const char *gt_pretrained_text(const struct gt_pretrained_report *r, char *buf, size_t size);
 void gt_pretrained_json(struct gt_json *j, const struct gt_pretrained_report *r);
 
@@ -113,13 +113,14 @@ void gt_pretrained_json(struct gt_json *j, const struct gt_pretrained_report *r)
 struct gt_event {
 	enum gt_event_kind kind;
 	int64_t step, steps;   /* optimizer steps done; optimizer steps of the whole run */
-	int64_t epoch, epochs; /* epoch of the last step done, from 1 (0: no step is done); epochs of the run (0: train.steps is set) */
+	int64_t epoch, epochs; /* epoch of the last optimizer step, from 1 (0: no step was made); epochs of the run (0: the config sets
+	                          train.steps) */
 	double loss, lr;       /* TRAIN: loss: mean loss of the batch; lr: learning rate */
-	double acc, top5;      /* TRAIN: scores of the batch, as in struct gt_scores; NAN if all samples are ignored */
+	double acc, top5;      /* TRAIN: accuracy and top-5 accuracy of the batch, 0 ... 1; NAN if all samples are ignored */
 	struct gt_scores scores; /* EVAL: scores of the evaluation; EPOCH: scores on the training batches of the epoch */
 	const struct gt_run_result *result; /* END: results of the run; NULL: not known */
 	enum gt_code code;     /* END: exit status if an error has ended the run; else GT_OK */
-	const char *why;       /* END: the message of that error */
+	const char *why;       /* END: message of the error that has ended the run */
 	const struct gt_pretrained_report *pretrained; /* PRETRAINED: what was loaded; text is gt_pretrained_text of it */
 	double share;          /* PHASE: share of the evaluation or save that is done, 0 ... 1 */
 	const double *lr_groups; /* TRAIN: learning rate of each entry of train.groups, in their order; 0 for frozen groups */
@@ -152,7 +153,7 @@ struct gt_run_opts {
 	const char *against;   /* gt_smoke: "cpu" or "cpu:PRECISION": compare with a run on the CPU, and each operation with the CPU's. gt_run,
 	                          in a rank of a smoke test: write the comparison to operations-RANK.jsonl. NULL: do not compare */
 	const char *init;      /* safetensors file with the initial weights; NULL: none */
-	bool dry;              /* make all checks that a run makes before its first step, then end; create or change no file */
+	bool dry;              /* make all checks that a run makes before its first step, then return without creating or changing a file */
 	const char *predictions; /* gt_eval: rank 0 writes the prediction and the loss of each sample to this CSV file; NULL: no file */
 	int mistakes;          /* gt_eval with a report: number of the worst predictions to return with their samples; 0: none */
 	double time_limit_s;   /* save a checkpoint and end after this number of seconds; 0: no limit */
@@ -162,7 +163,7 @@ struct gt_run_opts {
 	int master_port;       /* with nnodes > 1: port on the host of rank 0; 0 means 29500 */
 	const char *token_file; /* path of a file with the secret of the run, 64 hexadecimal digits, which is the same on every host; NULL:
 	                           the path is in $GTRAIN_TOKEN_FILE */
-	int max_restarts;      /* maximum number of restarts from the newest checkpoint after failures that may be transient */
+	int max_restarts;      /* maximum number of automatic restarts from the newest checkpoint, after failures that may be transient */
 	char *const *argv;     /* NULL-terminated arguments of this process, with which the processes of the ranks are started; NULL: no
 	                          ranks can be started */
 	/* Arguments for restarts, without operand and time limit. run_argv starts the same run again (NULL: the run is a `gtrain resume`).
@@ -179,9 +180,9 @@ struct gt_run_opts {
 	void (*want_page)(void *user, const char *dir);
 	void *user;            /* first argument of observe, say and want_page */
 };
-/* gt_run trains a config; gt_resume continues a run. If the config or the options request several ranks and nothing else has started them,
- * both execute the program again once for each rank and supervise these processes (launch/launcher.h). A signal ends both with code 128+n
- * after a checkpoint. */
+/* gt_run trains a config; gt_resume continues a run. If several ranks are requested and no launcher has started this process, both
+ * functions start one process per rank from this program and supervise these processes (launch/launcher.h). After a signal n, both save a
+ * checkpoint and return code 128+n. */
 enum gt_code gt_run(struct gt_conf *c, const struct gt_run_opts *o, struct gt_err *err);
 /* Continues a run. path: a run directory, or a checkpoint in one. from: "latest", "best" or a step number selects the checkpoint; NULL
  * selects the checkpoint that path names, or the latest one if path is a run directory. Going back to an earlier checkpoint changes
@@ -195,24 +196,27 @@ struct gt_against_operations;
 struct gt_smoke {
 	const char *phase;       /* the phase that has ended: "plan", "train", "evaluate", "checkpoint", "resume", "compare"; with
 	                            gt_run_opts.against also "cpu", "runs", "operations" */
-	double seconds;          /* duration of this phase */
+	double seconds;          /* duration of the phase that has ended, in seconds */
 	const char *name, *mode, *precision; /* name, parallel.mode and precision of the config */
 	int ranks, config_ranks; /* number of ranks in the test, and in the config; config_ranks 0: the config says "auto" */
-	int64_t batch, config_batch, samples; /* batch size in the test, and in the config; maximum number of samples of each split in the
-	                                         test, 0: all */
-	int64_t steps, saved;    /* number of steps of the uninterrupted run; step from which the resumed run continues */
+	int64_t batch, config_batch, samples; /* batch size in the test, and in the config; maximum number of samples that the test reads of
+	                                         each split, 0: no maximum */
+	int64_t steps, saved;    /* number of steps of the uninterrupted run; number of the step from whose checkpoint the second run resumes */
 	const char *data;        /* location of the data, or a description of its replacement */
 	bool synthetic;          /* the data is generated from the seed, because the config's data was not found */
-	const char *why;         /* if synthetic is set: why the config's data was not found */
-	const char *weights;     /* why the run uses initial weights although the config has model.pretrained; NULL: not the case */
+	const char *why;         /* reason why the config's data was not found; set only if `synthetic` is true */
+	const char *weights;     /* reason why the run keeps its initial weights although the config has model.pretrained; NULL: it loads the
+	                            pretrained weights */
 	const char *start;       /* "train": the first line of the run, with parameters, device and ranks */
 	double first_loss, last_loss; /* "train": loss of the first and of the last step */
 	char split[16];          /* "evaluate": the last split that was evaluated */
 	double loss, acc;        /* "evaluate": its scores */
 	uint64_t bytes;          /* "checkpoint": size of one checkpoint */
 	const struct gt_against_runs *runs;             /* "runs": the run on the device and the run on the CPU (gtrain_against.h) */
-	const struct gt_against_operations *operations; /* "operations": each operation on both */
-	const char *model, *optimizer; /* "compare": digests of model and optimizer files, equal in both runs; optimizer NULL: no such file */
+	const struct gt_against_operations *operations; /* "operations": each operation on the device and on the CPU, with the same inputs
+	                                                   (gtrain_against.h) */
+	const char *model, *optimizer; /* "compare": digests of the model and optimizer files, which are equal in both runs; optimizer NULL: the
+	                                  optimizer has no file */
 };
 /* The smoke test runs gt_run and gt_resume in separate processes: a few steps, an evaluation, checkpoints; then a resume from the earlier
  * checkpoint, which must end with the same bits. report/smoke_plan.h describes how the config is reduced. It uses these fields of o: out

@@ -7,24 +7,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GT_AGAINST_STEPS 6 /* number of steps of both runs */
-#define GT_AGAINST_EVALS 4 /* maximum number of evaluations of each run that are kept */
+#define GT_AGAINST_STEPS 6 /* number of optimizer steps in the run on the device and in the run on the CPU */
+#define GT_AGAINST_EVALS 4 /* maximum number of evaluations of each run that are compared */
 
-/* A pair of values: of the device, and of the CPU. */
+/* A value that the device computed, and the same value from the CPU. */
 struct gt_against_pair {
 	double device, cpu;
 };
 
 struct gt_against_eval {
 	char split[16];
-	struct gt_against_pair loss, acc; /* acc: NAN if the loss has no classes */
+	struct gt_against_pair loss, acc; /* loss and accuracy of the evaluation; acc is NAN if the loss has no classes */
 };
 
-/* How far the tensors of two checkpoints are apart: of the tensor that is farthest, the 2-norm of the difference over its 2-norm. */
+/* The largest relative difference between the tensors of two checkpoints: 2-norm of the difference divided by the 2-norm of the tensor. */
 struct gt_against_distance {
-	double worst;       /* 0: all tensors are equal */
-	const char *tensor; /* name of that tensor; NULL: all are equal */
-	int tensors;        /* number of tensors; 0: there is no such file */
+	double worst;       /* largest relative difference of a tensor; 0: all tensors are equal */
+	const char *tensor; /* name of the tensor with the largest relative difference; NULL: all tensors are equal */
+	int tensors;        /* number of compared tensors; 0: the checkpoints have no such file */
 };
 
 /* The two runs. */
@@ -33,28 +33,29 @@ struct gt_against_runs {
 	int nsteps, nevals;
 	struct gt_against_pair loss[GT_AGAINST_STEPS]; /* of each step */
 	struct gt_against_eval eval[GT_AGAINST_EVALS];
-	double worst, limit; /* worst relative difference of the losses; the largest one that rounding explains */
+	double worst, limit; /* largest relative difference of the losses, and the largest difference that rounding can explain */
 	struct gt_against_distance weights, moments;
 	bool equal;          /* all bits of losses, weights and moments are equal */
 };
 
-/* The calls of one kernel: of one operation of one layer. */
+/* The comparison of all calls of one kernel for one operation of one layer. */
 struct gt_against_operation {
 	const char *operation, *layer, *kernel; /* "conv2d.dw", "layer2.0.conv1", and the name of the implementation */
 	int rank;                /* rank that computed the calls */
-	int64_t calls, differ;   /* number of calls, and of those that differ by more than rounding explains */
-	double share;            /* worst difference, in units of its tolerance */
-	int64_t step, before;    /* first call that differs: its optimizer step, and the number of calls before it in this step that agree */
-	const char *operand;     /* its tensor; NULL: no call differs */
-	double worst, allowed;   /* worst difference in this tensor, and the tolerance of the element */
-	int64_t at[5];           /* index of the element */
-	int nat;                 /* number of dimensions of `at` */
-	const char *absent;      /* why the CPU cannot compute the calls, which were not compared; NULL: they were */
+	int64_t calls, differ;   /* number of calls, and number of calls whose difference is larger than rounding can explain */
+	double share;            /* largest difference of an element, divided by the element's tolerance */
+	int64_t step, before;    /* first call that differs: its optimizer step, and the number of earlier calls in this step that agree */
+	const char *operand;     /* name of the tensor that differs in the first call that differs; NULL: no call differs */
+	double worst, allowed;   /* largest difference in tensor `operand`, and the tolerance of the element that has this difference */
+	int64_t at[5];           /* index of the element with the difference `worst` in tensor `operand` */
+	int nat;                 /* number of dimensions of the index `at` */
+	const char *absent;      /* reason why the CPU cannot compute the calls, so that they were not compared; NULL: they were compared */
 };
 
 struct gt_against_operations {
-	const struct gt_against_operation *row; /* those that differ first, then those that were not compared, then the others */
-	int n, differ, absent;   /* number of rows, of rows that differ, and of rows that were not compared */
+	const struct gt_against_operation *row; /* [n] sorted: first the operations that differ, then those that were not compared, then those
+	                                           that agree */
+	int n, differ, absent;   /* number of operations, of operations that differ, and of operations that were not compared */
 	int64_t calls;           /* number of calls that were compared */
 };
 

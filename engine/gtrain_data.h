@@ -27,18 +27,21 @@ struct gt_lr_point {
 };
 enum gt_lr_method { GT_LR_VALLEY, GT_LR_STEEP, GT_LR_MINIMUM, GT_LR_METHODS };
 struct gt_lr_suggestion {
-	const char *method; /* "valley", "steep" or "minimum/10" */
-	double lr;          /* NAN: the curve gives no rate */
+	const char *method; /* name of the method: "valley", "steep" or "minimum/10" */
+	double lr;          /* suggested learning rate; NAN: the method finds none in this curve */
 };
 struct gt_lr_curve {
 	const char *name, *device, *precision; /* name and precision of the config; name of the device */
 	int steps;                  /* number of steps of the whole test */
 	struct gt_lr_point *point;
 	int n;                      /* number of points: at most steps */
-	const char *ended;          /* "range": after all steps; "rise": the smoothed loss rose above 4 times its minimum; "diverged" */
-	struct gt_lr_suggestion suggestion[GT_LR_METHODS]; /* by enum gt_lr_method; use the valley */
-	double *group;              /* [ngroups]: learning rate of each entry of train.groups at the valley; NAN: it is frozen, or no valley */
-	bool *own;                  /* [ngroups]: the entry has its own optimizer, so it has its own key for the rate */
+	const char *ended;          /* how the test ended: "range": after all steps; "rise": the smoothed loss rose above 4 times its minimum;
+	                               "diverged": training diverged */
+	struct gt_lr_suggestion suggestion[GT_LR_METHODS]; /* suggestions, indexed by enum gt_lr_method; GT_LR_VALLEY is recommended */
+	double *group;              /* [ngroups]: learning rate of each entry of train.groups at the rate of the valley; NAN: the entry is
+	                               frozen, or there is no valley */
+	bool *own;                  /* [ngroups]: the entry of train.groups has its own optimizer, so its learning rate is set by a key of its
+	                               own */
 	int ngroups;
 	bool used;                  /* checkpoint.dir contains the checkpoints of a run, so that a new run needs another directory */
 	struct gt_arena *arena;
@@ -54,7 +57,8 @@ void gt_lr_curve_free(struct gt_lr_curve *c);
 struct gt_data_check {
 	int64_t samples; /* number of samples of all splits, including unreadable samples */
 	int64_t bad;     /* number of samples that cannot be read */
-	int64_t cells;   /* number of table cells without the required number; with `skips` they are missing values of used rows */
+	int64_t cells;   /* number of table cells that are not the required number; if `skips` is true, they are missing values in rows that the
+	                    run uses */
 	bool files;      /* the samples are images in files */
 	bool skips;      /* a run skips unreadable samples (data.on_error = "skip"); otherwise the first unreadable sample ends the run */
 };
@@ -83,8 +87,8 @@ struct gt_init_spec {
 enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct gt_err *err);
 
 /* Downloads a dataset, or published weights. dir: folder for the files; NULL: the user's cache. base_url: URL of a mirror; NULL: the known
- * mirrors. progress: called with the number of bytes of a file that have arrived and the file's size (0: not known); NULL: not called.
- * GT_EUSAGE: nothing has this name; the sentence suggests a similar one. */
+ * mirrors. progress: called with the number of received bytes of a file and the file's size (0: not known); NULL: not called. GT_EUSAGE: no
+ * dataset or weights have this name; the message suggests a similar name. */
 enum gt_code gt_fetch(const char *name, const char *dir, const char *base_url,
                       void (*progress)(void *user, const char *file, uint64_t done, uint64_t total), void *user, struct gt_err *err);
 /* Writes the path to which gt_fetch downloads this name: the directory of a dataset, or the file of weights. dir: as in gt_fetch. */

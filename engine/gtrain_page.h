@@ -14,7 +14,7 @@
 
 struct gt_arena;
 
-#define GT_PAGE_BYTES 3000000 /* maximum bytes of a page: images of mistakes are left out above it */
+#define GT_PAGE_BYTES 3000000 /* maximum size of a page in bytes; images of wrong predictions that would exceed it are left out */
 
 struct gt_page_spec {
 	const char *run;          /* run directory, or a checkpoint in one */
@@ -28,13 +28,13 @@ struct gt_page_spec {
 	void *user;
 };
 
-/* What was written. All memory belongs to the arena of the call. */
+/* The page that gt_page_write has written. All memory belongs to the arena of that call. */
 struct gt_page {
 	const char *path;   /* the file */
 	size_t bytes;       /* its size */
 	const char *split;  /* the split that was evaluated; NULL: the evaluation was not possible */
 	int64_t samples;    /* of the evaluation */
-	int images;         /* images of mistakes in the page */
+	int images;         /* number of images of wrong predictions in the page */
 	const char **missing; /* [nmissing] the sentences that warn received */
 	int nmissing;
 };

@@ -21,22 +21,23 @@ struct gt_run_opts;
 struct gt_pretrained_report;
 
 /* ---- look before running -------------------------------------------------------------------------------------------------- */
-/* The part of gt_check's result that programs need; the JSON object has more. */
+/* The part of the result of gt_check that callers use; the JSON object has more. */
 struct gt_report {
 	const char *name, *mode, *precision;
-	bool computes_in_f32;                /* the machine's device uses the type of `precision` for storage only, and computes in f32 */
+	bool computes_in_f32;                /* the device stores tensors in the type of the key `precision`, but computes in f32 */
 	int64_t params, buffers;             /* number of elements of parameters and of buffers */
 	int64_t outputs;                     /* number of values of the model's output for one sample */
 	double flops_forward, flops_train;   /* floating-point operations for one sample: forward pass only; whole training step */
 	int64_t train_samples, valid_samples, test_samples; /* number of samples of each split; -1: not known, because the data was not found */
-	bool skips_files;                    /* these samples are image files, of which a run skips those that cannot be read */
-	int64_t batch, steps_per_epoch, steps; /* samples of a step over all ranks; steps of an epoch and of the run, 0: not known */
+	bool skips_files;                    /* train_samples, valid_samples and test_samples count image files; a run skips the files that
+	                                        cannot be read */
+	int64_t batch, steps_per_epoch, steps; /* samples of a step over all ranks; optimizer steps of an epoch and of the run, 0: not known */
 	int world;                           /* number of ranks */
 	const char *data;                    /* location of the data, or the reason why it was not found */
-	uint64_t reading;                    /* bytes of host memory that a table or texts take while they are read, before training; 0: none */
+	uint64_t reading;                    /* host memory in bytes that is needed while a table or texts are read, before training; 0: none */
 	const struct gt_pretrained_report *pretrained; /* what model.pretrained loads; NULL: the config has none, or the file is missing */
 	struct gt_problems warnings;         /* sorted by line; in the report's arena */
-	struct gt_problems skipped;          /* further warnings: rows, cells and texts that the run leaves out; in the same arena */
+	struct gt_problems skipped;          /* warnings about rows, cells and texts that the run skips; in the arena of the report */
 	struct gt_arena *arena;              /* owns the report's memory */
 };
 /* Plans a run and reports on it. device: name of the device whose kernels are planned; NULL: plan without a device. world: number of ranks;
@@ -63,20 +64,20 @@ struct gt_bench_row {
 };
 struct gt_bench_rank {
 	int copy, pipe_rank;      /* index of the rank's copy of the model, and index of the rank within this copy */
-	double step_ms, wait_ms;  /* milliseconds of a step; of these, milliseconds in communication, including waiting for other ranks */
+	double step_ms, wait_ms;  /* duration of a step in ms, and the part of this time in communication, including waiting for other ranks */
 };
 struct gt_bench_stage {      /* times of a pipeline stage for one micro-batch */
 	int pipe_rank;            /* index, within each copy of the model, of the rank that runs the stage */
-	const char *first;        /* name of its first layer */
+	const char *first;        /* name of the first layer of the stage */
 	double forward_ms, backward_ms, weights_ms; /* weights_ms: weight gradients, if a zero-bubble schedule computes them separately */
 };
-/* Time of a step in a phase of the run in which other parameters are frozen than in the rest of the run (frozen_until, freeze_after). */
+/* Duration of a step in those epochs in which other parameters are frozen than in the rest of the run (frozen_until, freeze_after). */
 struct gt_bench_phase {
 	const char *when; /* "in the epochs after 1" */
 	double step_ms, samples_per_s, gflops;
 };
 struct gt_bench {
-	struct gt_bench_phase *phases; /* phases that the run reaches, in order of time; all other fields describe steps outside of them */
+	struct gt_bench_phase *phases; /* the phases of the run in order of time; all other fields describe steps outside of these phases */
 	int nphases;
 	struct gt_bench_row *rows; /* one row for each kernel of rank 0 */
 	int nrows;
@@ -84,11 +85,11 @@ struct gt_bench {
 	const char *device;
 	struct gt_bench_rank *ranks; /* one entry for each rank, if there are several ranks */
 	int nranks;
-	double wait;               /* share of a step in communication, 0 ... 1, as a mean over the ranks */
+	double wait;               /* share of a step's time in communication, 0 ... 1; mean over the ranks */
 	struct gt_bench_stage *stages; /* stages of a pipeline */
 	int nstages, micros;       /* micros: number of micro-batches of a step */
-	/* Share of time, 0 ... 1, in which the schedule leaves the ranks of a pipeline idle. bubble: with the measured times of the stages;
-	 * even: if all stages took equally long. */
+	/* Share of time, 0 ... 1, in which the ranks of a pipeline are idle because of the schedule. bubble: computed from the measured times
+	 * of the stages. even: computed for stages that all take the same time. */
 	double bubble, even;
 	struct gt_arena *arena;
 };

@@ -25,8 +25,9 @@ struct gt_show_spec {
 	 * another split, samples that are drawn from the whole split. */
 	int64_t step;
 	int64_t samples;   /* number of samples; if a batch has fewer: samples of the following steps, too */
-	bool of_run;       /* the config is that of a run: an error about missing data says how to name the place of data that has moved */
-	bool one_step;     /* never show samples of the following steps; drawn samples need no step */
+	bool of_run;       /* the config is that of a run: if its data is missing, the error message explains how to set the new location of the
+	                      data */
+	bool one_step;     /* do not add samples of the following steps if the step has too few */
 	void (*warn)(void *user, const char *text); /* receives a sentence for each sample that cannot be read and is skipped */
 	void *user;
 };
@@ -41,22 +42,22 @@ struct gt_shown_share {
 /* A number that the network gets, or a cell of a table. */
 struct gt_shown_value {
 	const char *name;   /* name of the column; "values[3]" without names */
-	double value;       /* the number; code of a category; NAN: text, or missing */
-	const char *text;   /* the category or, with plain, the cell; NULL: a number */
-	bool unknown;       /* the training split does not have this category */
+	double value;       /* name of the table column, or "values[3]" if the columns have no names */
+	const char *text;   /* the number; for a category, its code; NAN: the value is a text or missing */
+	bool unknown;       /* the category does not occur in the training split */
 	bool missing;       /* the cell is empty */
 };
 
 struct gt_shown_token {
 	const char *text;
-	bool unknown; /* the vocabulary lacks the word */
+	bool unknown; /* the word is not in the vocabulary */
 };
 
-/* Pixels for people: 0 ... 255, channels last. data.mean and data.std are undone. */
+/* An image as u8 pixels, 0 ... 255, channels last. The normalization by data.mean and data.std is undone. */
 struct gt_shown_image {
-	int64_t c, h, w; /* c is 0 without an image */
+	int64_t c, h, w; /* shape of the image; c is 0 if the sample has no image */
 	const uint8_t *pixels;
-	int64_t full_h, full_w; /* size in the data, if plain has reduced a large image; else h and w */
+	int64_t full_h, full_w; /* size of the image in the dataset, if `plain` has reduced a large image; else h and w */
 };
 
 struct gt_shown_sample {
@@ -68,30 +69,31 @@ struct gt_shown_sample {
 	int nshares;
 	struct gt_shown_value *target; /* [ntargets]: numeric targets */
 	int ntargets;
-	struct gt_shown_value *value; /* [nvalues]: numbers and codes, in the order of the inputs */
+	struct gt_shown_value *value; /* [nvalues]: numbers and codes of the sample, in the order of the model's inputs */
 	int nvalues;
 	struct gt_shown_token *token; /* [ntokens], without padding */
 	int ntokens, nunknown;
 	const char *text; /* with plain: the text from which the tokens are made; NULL: the sample has none, or it is among `value` */
 };
 
-/* How the samples of a step are mixed. */
+/* How mixup or cutmix mixes the samples of a step. */
 struct gt_shown_mix {
 	int64_t step;
 	const char *how; /* "mixup" or "cutmix"; NULL: the step is not mixed */
-	double share;    /* the share of the sample itself */
+	double share;    /* share of the sample itself in the mixture, 0 ... 1 */
 };
 
 struct gt_shown {
 	const char *name, *split, *where; /* name of the config; split; where the data is */
 	bool plain;
 	int64_t step, epoch, steps; /* first step and its epoch, from 1; steps of an epoch */
-	int64_t drawn_from;         /* the samples were drawn from this number of samples of the split; 0: they are those of a step */
-	int64_t batch;              /* samples of a step */
-	const char *transforms;     /* "pad_crop, hflip, mixup": what is done to images; "": nothing */
+	int64_t drawn_from;         /* number of samples of the split from which the samples were drawn; 0: the samples are those of a step */
+	int64_t batch;              /* number of samples of a step */
+	const char *transforms;     /* transforms of the images, for example "pad_crop, hflip, mixup"; "": none */
 	struct gt_shown_mix *mix;   /* [nmix], one for each step */
 	int nmix;
-	/* of the image values that the network gets, over all samples, after data.mean and data.std; NAN with plain and without images */
+	/* minimum, maximum, mean and standard deviation of the image values that the network gets, normalized by data.mean and data.std; NAN
+	 * with `plain` and without images */
 	double least, most, mean, std;
 	struct gt_shown_sample *sample; /* [n] in the order of the batch */
 	int n;
@@ -111,9 +113,11 @@ const char *gt_shown_caption(const struct gt_shown_sample *s, int line, char *bu
  * the first three are used; of two, the first. */
 void gt_shown_scale(const struct gt_shown_image *image, int64_t w, int64_t h, uint8_t *out);
 
-/* GT_EUSAGE: the name does not end in .png. option: for the message, "--out". */
+/* Checks the file name for gt_shown_write. GT_EUSAGE: the name does not end in .png. option: name of the option for the message,
+ * "--out". */
 enum gt_code gt_shown_check_path(const char *path, const char *option, struct gt_err *err);
-/* Returns whether the image has this class name. Its font has ASCII and the letters of Latin-1; for other names, "class 3" is drawn. */
+/* Returns whether the image shows this class name. The font has only ASCII and the letters of Latin-1; other classes are shown by number,
+ * as "class 3". */
 bool gt_shown_is_drawn(const char *name);
 /* Replaces a file by a PNG image: a mosaic of all images with their captions. GT_EUSAGE: the samples have no images. */
 enum gt_code gt_shown_write(const struct gt_shown *b, const char *path, struct gt_err *err);

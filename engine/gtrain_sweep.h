@@ -25,28 +25,28 @@ struct gt_arena;
 
 #define GT_SWEEP_TRIALS 1000 /* maximum number of trials */
 #define GT_SWEEP_RANDOM 16   /* number of trials of a sweep with a range, if the caller gives none */
-#define GT_SWEEP_ETA 3       /* successive halving: one of ETA trials continues, with ETA times as many epochs */
+#define GT_SWEEP_ETA 3       /* successive halving: the best 1 of ETA trials continue, with ETA times as many epochs */
 
 enum gt_trial_state {
-	GT_TRIAL_WAITING,     /* has not been started */
+	GT_TRIAL_WAITING,     /* the trial has not been started */
 	GT_TRIAL_RUNNING,
 	GT_TRIAL_COMPLETE,
-	GT_TRIAL_STOPPED,     /* successive halving: was trained for some epochs, and other trials were better */
-	GT_TRIAL_INTERRUPTED, /* has been started; continues with the next call */
+	GT_TRIAL_STOPPED,     /* successive halving has stopped the trial after some epochs, because other trials were better */
+	GT_TRIAL_INTERRUPTED, /* the trial was started and has not ended; the next gt_sweep_run continues it */
 	GT_TRIAL_FAILED
 };
 extern const char *const gt_trial_states[]; /* "waiting", "running", ... */
 
 struct gt_sweep_trial {
-	int number;         /* from 1, in the order of the plan */
+	int number;         /* number of the trial, from 1, in the order of the plan */
 	const char *dir;    /* run directory */
-	const char **value; /* [naxes] as in a config */
+	const char **value; /* [naxes] values of the keys, in the notation of a config */
 	enum gt_trial_state state;
 	double score;       /* value of the metric; NAN: not measured. Successive halving: after the most epochs so far */
-	int64_t epochs;     /* successive halving: the number of epochs of that score; 0: none */
+	int64_t epochs;     /* successive halving: number of trained epochs after which `score` was measured; 0: not measured */
 	double seconds;     /* training time up to the newest checkpoint */
 	int code;           /* exit code of a failed trial */
-	const char *error;  /* why it failed; NULL: it has not failed */
+	const char *error;  /* message of the error of a failed trial; NULL: the trial has not failed */
 };
 
 struct gt_sweep {
@@ -59,9 +59,9 @@ struct gt_sweep {
 	struct gt_sweep_trial *trial;  /* [ntrials] */
 	int ntrials;
 	int *order;                    /* [ntrials] indices of the trials, best first; trials without a score last */
-	int ended, runs;               /* runs that have ended, including failed runs; runs of the whole sweep. Successive halving: a promotion
-	                                  is a run; the number is exact if no trial fails */
-	int failed;                    /* trials that have failed */
+	int ended, runs;               /* number of runs that have ended, including failed runs, and of all runs of the sweep. In successive
+	                                  halving, each promotion of a trial is a run; the total is exact if no trial fails */
+	int failed;                    /* number of trials that have failed */
 };
 
 struct gt_sweep_spec {
@@ -73,7 +73,7 @@ struct gt_sweep_spec {
 	int jobs;                /* trials that run at the same time, at least 1; may differ from call to call */
 	int64_t seed;            /* seed of the random values; -1: the config's seed */
 	bool halving;
-	char *program;           /* argv[0] of the trials */
+	char *program;           /* path of the gtrain program, argv[0], that runs the trials */
 	/* Called when trial `index` starts or ends, and several times a second with index -1. */
 	void (*tell)(void *user, const struct gt_sweep *s, int index);
 	void (*warn)(void *user, const char *text); /* receives warnings about the plan, before the first trial; NULL: not called */

@@ -20,8 +20,8 @@ struct gt_track_opts {
 
 struct gt_track_result {
 	char run_id[64];         /* id of the run in MLflow; "": there is none yet */
-	char url[600];           /* address of its page; "": as above */
-	int64_t sent, left;      /* number of events that were sent, and that are not sent yet */
+	char url[600];           /* address of the run's page on the MLflow server; "": there is none yet */
+	int64_t sent, left;      /* number of events that were sent, and number of events that are not sent yet */
 	bool complete;           /* the server has all events, the files and the state of the run */
 };
 

@@ -27,7 +27,8 @@ struct gt_class_score {
 	int64_t predicted;     /* number of samples that the model assigns to the class */
 	int64_t correct;       /* number of samples of the class that the model assigns to the class */
 	double precision, recall, f1; /* correct / predicted; correct / support; harmonic mean of the two */
-	double auc;            /* area under the ROC curve of this class against all others; NAN: no samples in the class or outside of it */
+	double auc;            /* area under the ROC curve of this class against all other classes; NAN: all samples, or none, are of this
+	                          class */
 };
 struct gt_class_mean {
 	double precision, recall, f1;
@@ -51,7 +52,7 @@ struct gt_class_report {
 	double log_loss;                 /* mean of -log(probability of the label), without label smoothing */
 	double auc;                      /* two classes: the area of class 1; more: the mean over the classes that have an area */
 	int64_t *matrix;                 /* [classes * classes]: number of samples by label, then by prediction; NULL: too many classes */
-	struct gt_confusion_cell *confused; /* all pairs of a label and another prediction that occur, most frequent first */
+	struct gt_confusion_cell *confused; /* [nconfused] all pairs of a label and a different prediction that occur, most frequent first */
 	int64_t nconfused;
 };
 
@@ -66,12 +67,12 @@ struct gt_value_report {
 	struct gt_value_score *score; /* [values] */
 };
 
-/* The probabilities of the predictions, and the shares of right predictions (score/calibration.h). */
+/* Calibration: the probabilities of the predictions, compared with the shares of correct predictions (score/calibration.h). */
 #define GT_CALIBRATION_BINS 15
 struct gt_calibration_bin {
-	int64_t n;           /* number of predictions whose probability is in the bin; the bins have the same width */
-	double probability;  /* mean of their probabilities; NAN: no predictions */
-	double right;        /* share of right predictions, 0 ... 1; NAN: no predictions */
+	int64_t n;           /* number of predictions with a probability in this bin; all bins have the same width */
+	double probability;  /* mean probability of the predictions in the bin; NAN: the bin has none */
+	double right;        /* share of correct predictions in the bin, 0 ... 1; NAN: the bin has no predictions */
 };
 struct gt_calibration {
 	struct gt_calibration_bin bin[GT_CALIBRATION_BINS];
@@ -83,22 +84,24 @@ struct gt_calibration {
 struct gt_mistake {
 	int64_t at;              /* position of the sample in the order of the evaluation, from 0 */
 	const char *sample;      /* path of its file, FILE:LINE of a row, or DIRECTORY[i] of an array */
-	int64_t label, predicted; /* classes; with several labels, both are the label that is wrong; -1: the targets are numbers */
+	int64_t label, predicted; /* label and predicted class; if a sample can have several labels, both are the label that is wrong; -1: the
+	                             targets are numbers */
 	double probability;      /* probability of the prediction (several labels: of the label); NAN: the targets are numbers */
 	double right;            /* probability of the correct class; NAN with several labels or numbers */
 	bool missing;            /* with several labels: the sample has the label, and the model does not predict it */
-	double error;            /* numbers: largest absolute error of a target, in its standard deviations; else the model's confidence */
+	double error;            /* numeric targets: largest absolute error of a target, in standard deviations of the target; else the
+	                            confidence in the wrong prediction */
 	double *value, *wanted;  /* [nvalues] numbers: predictions and targets in the unit of the targets */
 	int nvalues;
 	/* What the sample is; at most one of the following. */
 	const uint8_t *pixels;   /* [height * width * channels] the image after the transforms of an evaluation; NULL: none */
 	int64_t width, height, channels;
-	const char *text;        /* its text, valid UTF-8 with at most GT_MISTAKE_TEXT bytes; NULL: none */
-	bool cut;                /* the text is longer, and only its beginning is here */
-	const char *const *column; /* [ncolumns] the names of the columns of its row */
+	const char *text;        /* text of the sample, valid UTF-8 with at most GT_MISTAKE_TEXT bytes; NULL: the sample has no text */
+	bool cut;                /* `text` has only the beginning of the sample's text, which is longer */
+	const char *const *column; /* [ncolumns] names of the columns of the sample's row in its table */
 	const char *const *cell; /* [ncolumns] their texts */
 	int ncolumns;
-	const char *why;         /* why the sample cannot be shown; NULL: it can be shown, or is of another kind */
+	const char *why;         /* reason why the sample cannot be shown; NULL: it can be shown, or has neither image, text nor row */
 };
 #define GT_MISTAKE_TEXT 1200
 
@@ -142,11 +145,12 @@ struct gt_prediction {
 	struct { int label; double p; const char *name; } top[GT_TOP]; /* the most probable classes, with number, probability and name (NULL:
 	                                                                  not known) */
 	const float *value; /* [nvalues]: the outputs of a model whose targets are columns of numbers; top is then empty */
-	const char *const *value_name; /* [nvalues]: the names of these columns */
+	const char *const *value_name; /* [nvalues]: names of the target columns */
 	int nvalues;
-	bool row;            /* a row of a table; false: an image */
-	const char *text;    /* the text itself if it is not in a file; else NULL */
-	const char *const *column;      /* [ncolumns]: the cells of the row, as its file has them: gt_predict_spec.append */
+	bool row;            /* the prediction is for a row of a table; false: for an image */
+	const char *text;    /* the text that was classified, if it is not from a file; else NULL */
+	const char *const *column;      /* [ncolumns]: cells of the row as in the file, for the columns that gt_predict_spec.append or .keep
+	                                   selects */
 	const char *const *column_name; /* [ncolumns] */
 	int ncolumns;
 	bool several;        /* a sample can have several labels, whose probabilities are independent */
@@ -164,12 +168,12 @@ struct gt_predict_spec {
 	int nlists;
 	const char *const *texts;  /* texts to classify, for a model of texts */
 	int ntexts;
-	bool append;               /* model of tables: results have all columns of the input */
-	const char *const *keep;   /* [nkeep]: comma-separated names of the only input columns that results have */
+	bool append;               /* for a model of tables: add all columns of the input to the results */
+	const char *const *keep;   /* [nkeep]: comma-separated names of the input columns to add to the results */
 	int nkeep;
 	int top;                   /* number of classes for each image or row, 1 ... GT_TOP; 0: 1. Not for a model that predicts numbers */
 	const char *device;        /* device, instead of the config's; NULL: the config decides */
-	void (*warn)(void *user, const char *text); /* NULL: warnings are dropped */
+	void (*warn)(void *user, const char *text); /* receives warnings; NULL: warnings are dropped */
 };
 /* Predicts images, or the rows of tables, and calls fn for each, in order; fn returns false to end the prediction. If one of several files
  * cannot be read, fn receives its error, the other files are predicted, and the result is GT_EDATA. The error of a single file is returned

@@ -1,5 +1,6 @@
-/* lib/gtrain/archive.so: reads packed archives by libarchive. It is a plugin so that only runs with such archives load libarchive. Only tar
- * and zip are enabled, with the filters below: each further format of libarchive would expose more code to hostile files. */
+/* lib/gtrain/archive.so: reads packed archives with libarchive. It is a plugin, so that only runs with packed archives load libarchive. It
+ * enables only tar, zip and the compression filters below, because each further format of libarchive would expose more code to malicious
+ * files. */
 #include "archive_plugin.h"
 #include "base/arena.h"
 #include "base/fileio.h"
@@ -17,7 +18,7 @@ struct packed {
 	char *path;  /* for messages */
 	int fd;
 	uint8_t magic[4];   /* the first bytes of the file */
-	const char *member; /* path of the current member; NULL: none */
+	const char *member; /* path of the current member of the archive, for messages; NULL: none */
 };
 
 static bool has_magic(const struct packed *p, const char *magic)
@@ -116,7 +117,8 @@ static enum gt_code next_member(void *archive, struct gt_archive_member *out, st
 		return GT_OK;
 	if (rc < ARCHIVE_WARN) /* ARCHIVE_WARN: the path has another encoding; it is read below */
 		return fail_damaged(p, err);
-	/* A path is stored as UTF-8, as other bytes, or without its encoding. In the locale "C", each function returns only some of these. */
+	/* A path in an archive is UTF-8 or in another encoding. In the locale "C", archive_entry_pathname_utf8 returns only some paths;
+	 * archive_entry_pathname returns the others. */
 	out->path = archive_entry_pathname_utf8(e);
 	out->path = out->path ? out->path : archive_entry_pathname(e);
 	if (!out->path)
@@ -132,7 +134,7 @@ static enum gt_code read_content(void *archive, void *buf, size_t n, size_t *got
 	struct packed *p = archive;
 	la_ssize_t done = archive_read_data(p->a, buf, n);
 	*got = done < 0 ? 0 : (size_t)done;
-	return done < 0 ? fail_damaged(p, err) : GT_OK; /* a warning here means wrong content, so it is an error too */
+	return done < 0 ? fail_damaged(p, err) : GT_OK; /* libarchive only warns about wrong content, but wrong content is an error here */
 }
 
 static uint64_t count_unpacked(void *archive)

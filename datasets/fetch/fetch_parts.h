@@ -9,25 +9,25 @@
 
 #define GT_FETCH_PATH 4096
 
-/* Sets *good to whether the file fd has exactly `size` bytes (0: any size) and a digest that begins with sha256 (NULL: any digest). Fails
- * if the file is unreadable. */
+/* Sets *good to whether the file fd has exactly `size` bytes (0: any size) and a SHA-256 digest that begins with sha256 (NULL: any digest).
+ * Fails if the file cannot be read. */
 enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const char *sha256, bool *good, struct gt_err *err);
 
 /* ---- transfer.c ------------------------------------------------------------------------------------------------------------- */
 struct gt_transfer {
-	const char *url, *path; /* path: the partial file, for messages */
+	const char *url, *path; /* path of the partial file, for messages */
 	const char *name;       /* name of the file in progress reports */
 	int fd;                 /* open for writing */
-	uint64_t have, size;    /* number of bytes in the partial file, and in the whole file; size 0: not known */
+	uint64_t have, size;    /* number of bytes in the partial file, and in the complete file; size 0: not known */
 	void (*progress)(void *user, const char *file, uint64_t done, uint64_t total);
 	void *user;
 };
 
 enum gt_transfer_end {
 	GT_TRANSFER_DONE,
-	GT_TRANSFER_AGAIN, /* failed (reason in err); received bytes are kept, and another attempt can succeed */
-	GT_TRANSFER_UNREACHED, /* as GT_TRANSFER_AGAIN; there was no connection to the server */
-	GT_TRANSFER_NEVER  /* failed (reason in err); another attempt with this URL (or disk) cannot succeed */
+	GT_TRANSFER_AGAIN, /* the transfer failed (reason in err); the received bytes are kept, and another attempt can succeed */
+	GT_TRANSFER_UNREACHED, /* the transfer failed because there was no connection to the server; another attempt can succeed */
+	GT_TRANSFER_NEVER  /* the transfer failed (reason in err); another attempt with this URL or disk cannot succeed */
 };
 
 /* Makes one HTTP or HTTPS request, with a Range header if have > 0, and appends the data to the file. */

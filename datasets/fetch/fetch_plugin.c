@@ -12,14 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 4, PROGRESS = 1 << 20 }; /* TRIES: maximum number of attempts in a row that receive less than PROGRESS bytes */
+enum { TRIES = 4, PROGRESS = 1 << 20 }; /* TRIES: maximum number of consecutive attempts that each receive less than PROGRESS bytes */
 
 struct fetch {
 	const struct gt_known_dataset *row;
 	const char *dir, *base_url;
 	void (*progress)(void *user, const char *file, uint64_t done, uint64_t total);
 	void *user;
-	int dirfd; /* locked, so that only one process downloads into a folder */
+	int dirfd; /* descriptor of the folder, which is locked so that only one process downloads into it */
 };
 
 static enum gt_code add_to_digest(void *digest, const void *data, size_t n, struct gt_err *err)
@@ -53,7 +53,7 @@ enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const ch
 	return rc;
 }
 
-/* Locks the folder itself: no lock file remains, and the lock ends with the process. */
+/* Locks the folder itself instead of a lock file: no file remains, and the lock ends with the process. */
 static enum gt_code lock_dir(struct fetch *f, struct gt_err *err)
 {
 	f->dirfd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -69,7 +69,7 @@ static enum gt_code lock_dir(struct fetch *f, struct gt_err *err)
 	return GT_OK;
 }
 
-/* *good: whether dir/name exists and has the expected size and digest. */
+/* Sets *good to whether dir/name exists and has the expected size and digest. */
 static enum gt_code is_there(const struct fetch *f, const char *name, uint64_t size, const char *sha256, bool *good, struct gt_err *err)
 {
 	struct stat st;
@@ -107,7 +107,8 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 		if (fstat(fd, &st))
 			return gt_fail(err, GT_EIO, "%s: %s", part, strerror(errno));
 		uint64_t have = (uint64_t)st.st_size;
-		if (file->size && have > file->size && !ftruncate(fd, 0)) /* the partial file is too long, so it belongs to another download */
+		if (file->size && have > file->size && !ftruncate(fd, 0)) /* The partial file is longer than the published file, so it is from
+		                                                             another download and is discarded. */
 			have = 0;
 		if (have >= last + PROGRESS) {
 			last = have;
@@ -129,7 +130,8 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 		if (rc != GT_OK || good)
 			return rc;
 		gt_fail(err, GT_EDATA, "%s: the digest differs from the digest of the published %s; the file was removed", url, file->name);
-		if (ftruncate(fd, 0) || !have) /* the partial file may be from another source: download again from the beginning */
+		if (ftruncate(fd, 0) || !have) /* A wrong digest can come from an older partial file, so the download restarts with an empty
+		                                  file. */
 			return GT_EDATA;
 	}
 	return err->code;
@@ -147,7 +149,7 @@ static enum gt_code put_in_place(const struct fetch *f, int fd, const char *part
 	return GT_OK;
 }
 
-/* Adds to the error that no mirror could be reached what a user can do without this network. */
+/* Extends the error message "no mirror could be reached" by what the user can do without a network connection. */
 static enum gt_code add_advice(const struct fetch *f, const struct gt_known_file *file, enum gt_code code, struct gt_err *err)
 {
 	const char *digest = file->sha256 ? file->sha256 : "unknown";
@@ -164,14 +166,15 @@ static enum gt_code from_mirrors(const struct fetch *f, const struct gt_known_fi
 	enum gt_code rc = GT_EINTERNAL;
 	char all[sizeof err->msg] = "";
 	size_t n = 0;
-	int tried = 0, without = 0; /* without: mirrors to which there was no connection */
+	int tried = 0, without = 0; /* without: number of mirrors to which no connection could be made */
 	for (; mirrors[tried]; tried++) {
 		bool stop, unreached;
 		enum gt_code one_rc = from_mirror(f, file, mirrors[tried], fd, part, &stop, &unreached, err);
 		without += unreached;
 		if (one_rc == GT_OK || stop)
 			return one_rc;
-		rc = !tried || rc == one_rc ? one_rc : GT_EIO; /* different codes: one of the failures may be temporary */
+		rc = !tried || rc == one_rc ? one_rc : GT_EIO; /* If the mirrors fail with different codes, returns GT_EIO, because one of the
+		                                                  failures may be temporary. */
 		if (n < sizeof all)
 			n += (size_t)snprintf(all + n, sizeof all - n, "%s%.280s", tried ? "; " : "", err->msg);
 	}
@@ -232,13 +235,14 @@ static enum gt_code fetch_dataset(const struct gt_known_dataset *row, const char
                                   struct gt_err *err)
 {
 	struct fetch f = {row, dir, base_url, progress, user, -1};
-	struct gt_err tries = {0}; /* failures before a success are not reported */
+	struct gt_err tries = {0}; /* collects the failures of mirrors, which are reported only if all mirrors fail */
 	if (base_url && strncmp(base_url, "http://", 7) && strncmp(base_url, "https://", 8))
 		return gt_fail(err, GT_EUSAGE, "expected a URL that begins with http:// or https://, got %.200s", base_url);
 	size_t existed = 0;
 	enum gt_code rc = gt_dir_make(dir, &existed, err);
 	if (rc == GT_OK)
-		GT_TRY(lock_dir(&f, err)); /* without the lock, another process may use the folder, so it is not removed */
+		GT_TRY(lock_dir(&f, err)); /* Without the lock, another process may be using the folder, so a failure here does not remove the
+		                              folder. */
 	if (rc == GT_OK && curl_global_init(CURL_GLOBAL_DEFAULT))
 		rc = gt_fail(err, GT_EFAIL, "cannot initialise libcurl");
 	bool archive = row->member[0].path;

@@ -11,10 +11,10 @@
 struct state {
 	const struct gt_transfer *t;
 	CURL *curl;
-	uint64_t at;          /* offset of the next byte */
+	uint64_t at;          /* offset in the file at which the next received byte is written */
 	uint64_t size;        /* size of the whole file in bytes; if not published, UNKNOWN_MAX until the server sends the size */
-	bool placed;          /* `at` has been set from the status of the reply */
-	uint64_t other_size;  /* size of the server's file if it differs from the expected size */
+	bool placed;          /* the offset `at` has been set from the HTTP status of the reply */
+	uint64_t other_size;  /* size of the file on the server if it differs from the expected size; 0: no difference */
 	struct gt_err disk;   /* write error; code GT_OK: no error */
 	bool too_long, wrong_range;
 };
@@ -53,7 +53,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
 		curl_off_t rest = -1;
 		curl_easy_getinfo(s->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &rest);
 		uint64_t told = rest < 0 ? s->size : s->at + (uint64_t)rest;
-		if (t->size ? told != t->size : told > UNKNOWN_MAX) { /* checked before the first byte is written */
+		if (t->size ? told != t->size : told > UNKNOWN_MAX) { /* reject a wrong size from the header before the first byte is written */
 			s->other_size = told;
 			return 0;
 		}
@@ -115,7 +115,7 @@ static enum gt_transfer_end classify_result(struct state *s, CURLcode rc, const 
 		        t->url, (unsigned long long)s->size, t->name);
 		return give_up(t);
 	}
-	if (s->wrong_range || status == 416) { /* the partial file does not match the server's file: start again */
+	if (s->wrong_range || status == 416) { /* The partial file does not match the file on the server: discard it and start again. */
 		gt_fail(err, GT_EIO, "%s: the server cannot continue the download at byte %llu", t->url, (unsigned long long)t->have);
 		return t->have && !ftruncate(t->fd, 0) ? GT_TRANSFER_AGAIN : GT_TRANSFER_NEVER;
 	}
@@ -163,7 +163,7 @@ enum gt_transfer_end gt_transfer(const struct gt_transfer *t, struct gt_err *err
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, detail);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, &s);
-	if (t->have) { /* not CURLOPT_RESUME_FROM, which fails if the server replies with the whole file */
+	if (t->have) { /* sets the Range header itself, because CURLOPT_RESUME_FROM fails if the server replies with the whole file */
 		snprintf(range, sizeof range, "%llu-", (unsigned long long)t->have);
 		curl_easy_setopt(c, CURLOPT_RANGE, range);
 	}

@@ -19,7 +19,7 @@ struct stream {
 	unsigned char out[CHUNK];
 };
 
-/* A gt_tar_read: decompresses the archive and discards the data before `offset`. */
+/* A gt_tar_read callback: decompresses the archive up to `offset`, discarding the data before it, and reads n bytes. */
 static enum gt_code pull_at(void *user, uint64_t offset, void *buf, size_t n, size_t *got, struct gt_err *err)
 {
 	struct stream *s = user;

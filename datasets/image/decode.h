@@ -13,18 +13,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GT_IMAGE_MAX_SIDE 65500                /* the limit of JPEG */
-#define GT_IMAGE_MAX_PIXELS ((int64_t)1 << 26) /* 64 Mi: 192 MiB of RGB */
+#define GT_IMAGE_MAX_SIDE 65500                /* maximum width or height of an image in pixels; the limit of JPEG */
+#define GT_IMAGE_MAX_PIXELS ((int64_t)1 << 26) /* maximum number of pixels of an image: 64 Mi, which are 192 MiB as RGB */
 
 struct gt_image_scratch;
-struct gt_jpeg; /* libjpeg's state in a scratch */
+struct gt_jpeg; /* state of libjpeg, in a scratch */
 
 enum gt_image_format { GT_IMAGE_UNKNOWN, GT_IMAGE_JPEG, GT_IMAGE_PNG, GT_IMAGE_WEBP };
 
 struct gt_image_head {
 	enum gt_image_format format;
 	int64_t w, h;    /* size of the upright image in pixels */
-	int c;           /* number of channels that the decoder gives: 1 (grey) or 3 (RGB) */
+	int c;           /* number of channels of the decoded image: 1 (grey) or 3 (RGB) */
 	int orientation; /* Exif orientation of the stored pixels, 1 (upright) to 8 */
 };
 
@@ -32,7 +32,8 @@ struct gt_image_head {
 struct gt_decode_part {
 	int reduce;             /* 1, 2, 4 or 8: a pixel is the mean of reduce x reduce pixels, computed by a smaller DCT; 1 for formats other
 	                           than JPEG. */
-	int64_t x0, y0, x1, y1; /* in pixels of the reduced image, whose size is rounded up */
+	int64_t x0, y0, x1, y1; /* part of the reduced image in its pixels: x0 <= x < x1, y0 <= y < y1. The size of the reduced image is rounded
+	                           up */
 };
 
 struct gt_pixels {
@@ -64,7 +65,8 @@ void gt_pixels_convert(const uint8_t *in, int from, uint8_t *out, size_t pixels)
 /* Returns the Exif orientation, 1 to 8, from the body of segment APP1 of a JPEG, chunk eXIf of a PNG or chunk EXIF of a WebP; 1 (upright)
  * if the body lacks the orientation or is damaged. */
 int gt_exif_orientation(const uint8_t *p, size_t n);
-/* Sets *x and *y to whether the columns and rows of the upright image have the reverse order of their axis in the stored image. */
+/* Sets *x to whether the columns of the upright image have the reverse order of their axis in the stored image, and *y to the same for its
+ * rows. */
 void gt_orientation_mirrors(int orientation, bool *x, bool *y);
 /* Rotates and mirrors an image with this stored orientation so that it becomes upright. */
 enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_image_scratch *s, struct gt_err *err);
@@ -72,7 +74,8 @@ enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_im
 /* Rejects an image whose size is zero or too large. Call it before memory is allocated for the pixels. */
 enum gt_code gt_image_check_size(const char *name, int64_t w, int64_t h, struct gt_err *err);
 
-/* The decoders of the formats: *_head fills all members except `format`; w and h are the size of the stored image. */
+/* The decoders of JPEG, PNG and WebP. *_head sets all members of *head except `format`; w and h are the size of the stored image, before
+ * its Exif orientation is applied. */
 enum gt_code gt_jpeg_head(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, struct gt_image_head *head,
                           struct gt_err *err);
 enum gt_code gt_jpeg_pixels(const char *name, const struct gt_decode_part *part, struct gt_image_scratch *s, struct gt_pixels *out,
@@ -85,7 +88,7 @@ enum gt_code gt_webp_head(const uint8_t *raw, size_t size, const char *name, str
 enum gt_code gt_webp_pixels(const uint8_t *raw, size_t size, const char *name, struct gt_image_scratch *s, struct gt_pixels *out,
                             struct gt_err *err);
 
-/* Each returns the name and version of a library, "libpng 1.6.37", for `gtrain --version`. */
+/* Each function writes the name and version of a library to buf, "libpng 1.6.37", for `gtrain --version`. */
 const char *gt_image_png_library(char *buf, size_t size);
 const char *gt_image_jpeg_library(char *buf, size_t size);
 const char *gt_image_webp_library(char *buf, size_t size);

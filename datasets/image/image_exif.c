@@ -16,7 +16,8 @@ static uint32_t read_number(const uint8_t *p, int bytes, bool little)
 
 int gt_exif_orientation(const uint8_t *p, size_t n)
 {
-	if (n >= 6 && !memcmp(p, "Exif\0\0", 6)) /* the prefix of APP1 in a JPEG; eXIf in a PNG begins with the TIFF header */
+	if (n >= 6 && !memcmp(p, "Exif\0\0", 6)) /* In a JPEG, segment APP1 has this prefix before the TIFF header; in a PNG, chunk eXIf has no
+	                                            prefix. */
 		p += 6, n -= 6;
 	if (n < 8 || (memcmp(p, "II*\0", 4) && memcmp(p, "MM\0*", 4)))
 		return 1;
@@ -55,7 +56,7 @@ enum gt_code gt_pixels_orient(struct gt_pixels *p, int orientation, struct gt_im
 	uint8_t *out;
 	GT_TRY(gt_scratch_take(s, GT_BUF_UPRIGHT, (size_t)p->w * (size_t)p->h * c, &out, err));
 	bool swapped = how[orientation - 1].swapped, right = how[orientation - 1].right, bottom = how[orientation - 1].bottom;
-	int64_t stride = swapped ? p->h : p->w; /* pixels of a row of out */
+	int64_t stride = swapped ? p->h : p->w; /* pixels per row of the rotated image */
 	for (int64_t y = 0; y < p->h; y++)
 		for (int64_t x = 0; x < p->w; x++) {
 			int64_t tx = right ? p->w - 1 - x : x, ty = bottom ? p->h - 1 - y : y;

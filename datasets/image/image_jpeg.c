@@ -8,7 +8,8 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
-enum { MAX_SCANS = 500 }; /* a usual progressive image has about ten scans; each scan may cover the whole image */
+enum { MAX_SCANS = 500 }; /* maximum number of scans of a progressive image. A usual image has about ten; each scan costs time for the whole
+                             image */
 
 struct catcher {
 	struct jpeg_error_mgr mgr; /* must be the first member: libjpeg passes a pointer to it */
@@ -133,8 +134,8 @@ enum gt_code gt_jpeg_head(const uint8_t *raw, size_t size, const char *name, str
 	return read_head(s->jpeg, name, head, err);
 }
 
-/* Returns whether the end marker follows the position of the reader. The marker cannot occur in compressed pixels. Decoding that stops
- * early uses this check to detect a truncated file. */
+/* Returns whether the end marker follows the reader's position. Compressed pixels cannot contain this marker, so its presence proves that
+ * the file is not truncated, even if decoding has stopped early. */
 static bool has_end_marker(const struct gt_jpeg *p)
 {
 	const uint8_t *from = p->j.src->next_input_byte, *end = p->raw + p->size;
@@ -185,7 +186,7 @@ static enum gt_code read_pixels(struct gt_jpeg *p, const char *name, const struc
 	GT_TRY(gt_scratch_take(s, GT_BUF_DECODED, row * (size_t)(y1 - part->y0), &data, err));
 	if (cmyk)
 		GT_TRY(gt_scratch_take(s, GT_BUF_ROW, (size_t)out->w * 4, &four, err));
-	while (j->output_scanline < y1) { /* libjpeg gives up to 4 rows at once */
+	while (j->output_scanline < y1) { /* one call of jpeg_read_scanlines returns up to 4 rows */
 		JSAMPROW to[4];
 		JDIMENSION n = y1 - j->output_scanline < 4 ? y1 - j->output_scanline : 4;
 		uint8_t *at = data + row * (size_t)(j->output_scanline - part->y0);

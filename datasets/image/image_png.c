@@ -57,7 +57,7 @@ enum gt_code gt_png_head(const uint8_t *raw, size_t size, const char *name, stru
 		return gt_fail(err, GT_EDATA, size < 33 ? "%s: PNG: the file is truncated" : "%s: PNG: the header is damaged", name);
 	head->w = (int64_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
 	head->h = (int64_t)p[4] << 24 | p[5] << 16 | p[6] << 8 | p[7];
-	head->c = p[9] & PNG_COLOR_MASK_COLOR ? 3 : 1; /* also set for palettes */
+	head->c = p[9] & PNG_COLOR_MASK_COLOR ? 3 : 1; /* the colour bit is also set for images with a palette */
 	p = find_chunk(raw, size, "eXIf", &n);
 	head->orientation = p ? gt_exif_orientation(p, n) : 1;
 	return gt_image_check_size(name, head->w, head->h, err);
@@ -86,7 +86,7 @@ static enum gt_code decode_pixels(png_structp png, png_infop info, struct source
 	if (type == PNG_COLOR_TYPE_GRAY && depth < 8)
 		png_set_expand_gray_1_2_4_to_8(png);
 	if (depth == 16)
-		png_set_strip_16(png); /* the high byte, as PIL */
+		png_set_strip_16(png); /* keeps the high byte of a 16-bit value, as PIL does */
 	png_set_strip_alpha(png);
 	png_set_interlace_handling(png);
 	png_read_update_info(png, info);

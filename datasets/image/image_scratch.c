@@ -42,7 +42,8 @@ enum gt_code gt_scratch_take(struct gt_image_scratch *s, enum gt_scratch_buf whi
 {
 	n += GT_BUF_SLACK;
 	if (n > s->buf[which].bytes) {
-		size_t room = n + n / 4; /* some reserve, so that slowly growing images do not reallocate each time */
+		size_t room = n + n / 4; /* allocates a quarter more than needed, so that slowly growing images do not reallocate the buffer each
+		                            time */
 		free_buffer(s, which);
 		s->buf[which].p = malloc(room);
 		if (!s->buf[which].p)

@@ -13,13 +13,13 @@
 
 enum gt_scratch_buf {
 	GT_BUF_DECODED, /* pixels from a decoder */
-	GT_BUF_UPRIGHT, /* these pixels after rotation by the Exif orientation */
-	GT_BUF_A,       /* results of transforms, alternating with B */
+	GT_BUF_UPRIGHT, /* decoded pixels after rotation by the Exif orientation */
+	GT_BUF_A,       /* result of a transform; consecutive transforms alternate between GT_BUF_A and GT_BUF_B */
 	GT_BUF_B,
 	GT_BUF_MID,     /* the image between the two passes of a resize */
-	GT_BUF_BLOCK,   /* some rows of an image, transposed */
+	GT_BUF_BLOCK,   /* transposed rows of an image, used by the resize */
 	GT_BUF_ROW,     /* one row */
-	GT_BUF_TAPS_X,  /* weights of a resize */
+	GT_BUF_TAPS_X,  /* weights of a resize along x */
 	GT_BUF_TAPS_Y,
 	GT_BUF_COUNT
 };

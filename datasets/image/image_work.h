@@ -12,7 +12,7 @@ struct gt_image_work {
 	const struct gt_sample_key *key;
 	const char *name;    /* name of the image in messages */
 	struct gt_pixels px; /* the current image, with the channel count of the result */
-	bool owned;          /* px.data may be changed */
+	bool owned;          /* the memory of px.data belongs to this work, so transforms may change it */
 	uint8_t *out;        /* the result, h * w * c bytes; may also hold intermediate images of this size */
 	int64_t h, w;
 	int c;
@@ -21,20 +21,21 @@ struct gt_image_work {
 	int64_t slot;             /* with a recipe: maximum bytes of this part */
 };
 
-/* Decodes and transforms an image, whose members s, list, key, name, out, h, w and c the caller has set; raw NULL: px is the image. */
+/* Decodes an image and applies the transforms. The caller has set the members s, list, key, name, out, h, w and c. raw NULL: px is the
+ * image, already decoded. */
 enum gt_code gt_work_run(struct gt_image_work *k, const uint8_t *raw, size_t size, struct gt_err *err);
 
 /* Sets *to to memory for an image of h x w pixels, never the memory of the current image: the output if its size fits, else a buffer. */
 enum gt_code gt_work_take(struct gt_image_work *k, int64_t h, int64_t w, uint8_t **to, struct gt_err *err);
-/* Makes `data`, memory from gt_work_take, the current image. */
+/* Makes `data`, which is memory from gt_work_take, the pixels of the current image. */
 void gt_work_set(struct gt_image_work *k, int64_t h, int64_t w, uint8_t *data);
 
-/* Returns channel i of a config's colour as u8. Empty: black. */
+/* Returns channel i of a colour from the config as u8; black if the config gives no colour. */
 uint8_t gt_transform_colour(const struct gt_floats *f, int i);
 
 /* Applies transform i, which keeps the size of the image. */
 enum gt_code gt_work_apply_one(struct gt_image_work *k, int i, struct gt_err *err);
-/* Applies a list that gt_transform_in_kernel accepts in the order of the gather kernel, which always crops before it mirrors. */
+/* Applies the list in the order of the gather kernel, which crops before it mirrors. gt_transform_in_kernel must accept the list. */
 enum gt_code gt_work_apply_as_kernel(struct gt_image_work *k, struct gt_err *err);
 
 #endif

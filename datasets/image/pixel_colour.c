@@ -25,7 +25,7 @@ GT_CLONES static void blend_all(uint8_t *px, int64_t n, int from, float factor)
 GT_CLONES static int64_t sum_luma(const uint8_t *px, int64_t n, int c)
 {
 	int64_t sum = 0;
-	for (int64_t i = 0; i < n;) { /* a 32-bit sum cannot overflow within 2^20 pixels */
+	for (int64_t i = 0; i < n;) { /* sums at most 2^20 pixels at a time, so that a 32-bit sum cannot overflow */
 		uint32_t part = 0;
 		int64_t end = n - i < 1 << 20 ? n : i + (1 << 20);
 		if (c == 3)

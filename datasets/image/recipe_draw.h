@@ -10,14 +10,14 @@
 #include "image/transform.h"
 
 struct gt_recipe_split {
-	bool on;       /* false: threads apply the whole list, and rows have no recipes */
+	bool on;       /* gather.recipes applies the remaining transforms; false: threads apply the whole list, and rows have no recipe */
 	bool resize;   /* the first `first` transforms are a random_resized_crop, or a resize with or without a center_crop, and gather.recipes
 	                  applies them, too. But threads resize an image if its needed part exceeds a row, or the resize has too many weights
 	                  for the kernel */
 	int first;     /* index of the first of the transforms without a change of size, which gather.recipes applies */
-	int ops;       /* maximum number of operations of a recipe */
+	int ops;       /* maximum number of operations in the recipe of an image */
 	int contrasts; /* maximum number of contrast changes among these operations */
-	int64_t row;   /* bytes of a row; if `on`, a recipe and the pixels */
+	int64_t row;   /* size of a row in bytes: a recipe and the pixels if `on`, else the pixels only */
 };
 
 /* Leaves as many transforms as possible to gather.recipes, for images of c x h x w. The list has no mixup and no cutmix. */

@@ -18,10 +18,10 @@
 struct gt_resample_axis {
 	double from, to;
 	int64_t in, out, begin, end;
-	bool mirror; /* write the pixels of the window in reverse order */
+	bool mirror; /* write the output pixels of the window in reverse order */
 	/* set by gt_resample_range */
-	int64_t first, last;                   /* the window needs the input pixels first <= i < last */
-	int64_t most;                          /* maximum number of weights for an output pixel */
+	int64_t first, last;                   /* range of input pixels that the window needs: first <= i < last */
+	int64_t most;                          /* maximum number of input pixels that contribute to an output pixel */
 	/* set by gt_resample_prepare */
 	const int32_t *start, *count, *weight; /* for pixel i of the window: first input pixel, number of weights, and the weights from weight[i
 	                                          * most] on, in units of 2^-22 */

@@ -7,7 +7,7 @@
 
 struct numbers {
 	uint64_t key, epoch, sample;
-	uint32_t drawn; /* count of random values drawn so far */
+	uint32_t drawn; /* number of random values that were drawn from this stream */
 	struct gt_philox block;
 };
 
@@ -66,7 +66,7 @@ static void draw_erasing(const struct gt_transform *t, struct numbers *n, int64_
 	for (int i = 0; i < 10; i++) {
 		double area = (double)h * (double)w * draw_uniform(n, t->scale[0], t->scale[1]);
 		double ratio = exp(draw_uniform(n, log(t->ratio[0]), log(t->ratio[1])));
-		/* here torchvision's ratio is height / width, in contrast to RandomResizedCrop */
+		/* torchvision's RandomErasing divides the height by the width, RandomResizedCrop the width by the height */
 		double height = rint(sqrt(area * ratio)), width = rint(sqrt(area / ratio));
 		if (height >= (double)h || width >= (double)w)
 			continue;

@@ -54,7 +54,7 @@ static enum gt_code flip_vertically(struct gt_image_work *k, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Copies the pixels unless the work owns them, so that they can be changed. Sets *px to the pixels. */
+/* Copies the pixels to memory of the work if they are not there already, so that a transform can change them. Sets *px to the pixels. */
 static enum gt_code make_writable(struct gt_image_work *k, uint8_t **px, struct gt_err *err)
 {
 	if (k->owned) {

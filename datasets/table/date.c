@@ -69,7 +69,7 @@ static bool read_time(const char *p, const char *end, double *out)
 	return p == end && hour < 24 && minute < 60 && second < 61;
 }
 
-/* The three integers of a date, and the time after them. */
+/* The three integers of a date in their order in the text, and the time of day in seconds. */
 struct fields {
 	int v[3];
 	bool year_first;

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum gt_date_order { GT_DATE_AUTO, GT_DATE_YMD, GT_DATE_DMY, GT_DATE_MDY, GT_DATE_ORDERS };
-#define GT_DATE_ORDER_WORDS "auto|ymd|dmy|mdy" /* the words of a config and of a checkpoint, in this order */
+#define GT_DATE_ORDER_WORDS "auto|ymd|dmy|mdy" /* values of the key `order` of a date column, in the order of enum gt_date_order */
 extern const char *const gt_date_order_names[GT_DATE_ORDERS];
 
 /* Returns a bit mask of the orders in which a text of len bytes is a date, 1 << order each; 0: not a date. */

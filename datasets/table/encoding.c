@@ -41,7 +41,7 @@ static enum gt_code from_utf16(const uint8_t *s, size_t n, const char *path, cha
 {
 	bool big = *s == 0xfe;
 	int64_t line = 1;
-	uint32_t high = 0; /* the first half of a surrogate pair */
+	uint32_t high = 0; /* first half of a surrogate pair; 0: none is pending */
 	size_t i = 2;
 	if (n % 2)
 		return gt_fail(err, GT_EDATA, "%.400s: expected UTF-16, got an odd number of bytes", path);

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 enum gt_encoding { GT_UTF_8, GT_LATIN_1, GT_WINDOWS_1252 };
-#define GT_ENCODING_WORDS "utf-8|latin-1|windows-1252" /* the words of a config, in this order */
+#define GT_ENCODING_WORDS "utf-8|latin-1|windows-1252" /* names of the encodings in a config, in the order of enum gt_encoding */
 
-/* End of a message about text that is not UTF-8. */
+/* Macro for the end of a message about text that is not UTF-8, which suggests the setting of the encoding. */
 #define GT_USE_ENCODING                                                                                                          \
 	"write data.encoding = \"windows-1252\" if it comes from a spreadsheet on Windows, or convert the file with `iconv -f WINDOWS-1252 " \
 	"-t UTF-8`"

@@ -77,7 +77,7 @@ enum gt_number_kind gt_cell_number(const char *text, size_t len, double *out)
 	}
 	if (p < end)
 		return GT_CELL_WORD;
-	bool plain = n <= 19; /* the digits have not overflowed */
+	bool plain = n <= 19; /* up to 19 digits fit into 64 bits without overflow */
 	if (!plain || !scale_digits(digits, exponent, out))
 		*out = strtod(text, NULL);
 	else if (negative)
@@ -90,7 +90,7 @@ bool gt_cell_has_commas(const char *text, size_t len)
 	uint64_t ignored = 0;
 	const char *p = text + (*text == '-' || *text == '+'), *end = text + len, *from = p;
 	p = read_digits(p, &ignored);
-	bool three = p - from >= 1 && p - from <= 3; /* all groups of digits so far have the lengths that thousands separators require */
+	bool three = p - from >= 1 && p - from <= 3; /* each group of digits so far has a length that thousands separators allow */
 	char between = *p;
 	int64_t groups = 0;
 	if (p == from || (between != ',' && between != '.'))
@@ -171,7 +171,7 @@ static size_t write_plain_number(const struct gt_notation *f, const char *text, 
 		return 0;
 	}
 	for (; p < end; p++) {
-		if (!strchr("0123456789eE+-", *p)) /* gt_cell_number checks the order of these characters */
+		if (!strchr("0123456789eE+-", *p)) /* checks only which characters occur; gt_cell_number checks their order */
 			return 0;
 		to[n++] = *p;
 	}

@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How the numbers of a table are written. All zero: as in C. */
+/* The notation of the numbers of a table. All zero: as in C. */
 struct gt_notation {
-	char decimal;   /* '.' or ','; 0: '.' */
+	char decimal;   /* decimal point of numbers: '.' or ','; 0: '.' */
 	char thousands; /* separator of groups of three digits: '.', ',', '\'' (also ’) or ' ' (also no-break spaces); 0: no separator */
 };
 
@@ -20,7 +20,7 @@ enum gt_number_kind {
 	GT_CELL_WORD,   /* not a number */
 	GT_CELL_CODE,   /* a whole number with leading zeros, such as 007: probably a code whose zeros matter */
 	GT_CELL_NUMBER,
-	GT_CELL_RANGE,  /* a number out of range */
+	GT_CELL_RANGE,  /* a number outside of the range of f32 */
 };
 
 /* Classifies a text of len bytes with a NUL at its end, and stores its number unless it is a word. The number is the nearest double. */

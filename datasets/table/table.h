@@ -29,7 +29,7 @@ enum gt_table_store {
 	GT_STORE_TEXT,
 };
 #define GT_CODE_MISSING (-1) /* a missing value */
-#define GT_CODE_OTHER (-2)   /* gt_table_read_as: the facts lack the word */
+#define GT_CODE_OTHER (-2)   /* code of a word that the facts of the training split lack (gt_table_read_as) */
 
 struct gt_table_column {
 	char *name;

@@ -63,7 +63,9 @@ struct gt_session_spec {
 	bool train;              /* build the programs of the optimizer step */
 	bool eval[GT_SPLITS];    /* build the programs that evaluate these splits */
 	bool or_valid;           /* with eval[GT_TEST]: evaluate the split valid instead if the data has no split test */
-	int64_t predict;         /* > 0: build a graph without loss for this number of images, for a caller that reads the logits */
+	/* > 0: build a graph without loss for this number of samples, for a caller that reads the logits; with `inference`, possibly for
+	 * fewer samples (gt_session_programs.predict_batch) */
+	int64_t predict;
 	const struct gt_session_files *data; /* from gt_session_read_data for the same spec; not owned. NULL: the session reads the data */
 	/* Called when all sizes are known and before memory is allocated; NULL: not called. An error ends gt_session_open. */
 	enum gt_code (*sized)(void *user, const struct gt_session *s, struct gt_err *err);
@@ -187,6 +189,9 @@ struct gt_session_programs {
 	size_t fetched_bytes;         /* bytes of the rings of fetched batches of all loaders; 0: the data is in memory */
 	size_t decoding_bytes;        /* maximum bytes of decoder buffers that the threads which read samples keep */
 	struct gt_plan *predict;      /* the plan of gt_session_spec.predict; NULL: none */
+	int64_t predict_batch;        /* number of samples of `predict`; it may be below gt_session_spec.predict (cache_batch.h) */
+	int64_t cached;               /* with gt_session_spec.inference: gt_cache_batch without limit; 0: not known yet */
+	const struct gt_graph *folded; /* the first graph, which decides the folded normalisations of all graphs; NULL: none yet */
 };
 
 struct gt_session {

@@ -225,6 +225,27 @@ static int default_threads(void)
 	return n > 0 ? n : omp_get_num_procs(); /* OpenMP counts the processors in the affinity mask of the process */
 }
 
+/* Returns the bytes of the largest cache of the first processor; 0: not known. sysconf() knows no caches on arm64, and in a virtual machine
+ * it returns those of the host. */
+static uint64_t find_cache(void)
+{
+	uint64_t most = 0;
+	for (int i = 0; i < 8; i++) {
+		char path[64], unit = 0;
+		unsigned long long n = 0;
+		snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+		FILE *f = fopen(path, "re");
+		if (!f)
+			break;
+		if (fscanf(f, "%llu%c", &n, &unit) < 1)
+			n = 0;
+		n <<= unit == 'K' ? 10 : unit == 'M' ? 20 : 0;
+		most = n > most ? n : most;
+		fclose(f);
+	}
+	return most;
+}
+
 static enum gt_code cpu_probe(struct gt_devinfo *out, int cap, int *n, struct gt_err *err)
 {
 	char brand[64];
@@ -241,6 +262,7 @@ static enum gt_code cpu_probe(struct gt_devinfo *out, int cap, int *n, struct gt
 	gt_dnnl_version(out->detail, sizeof out->detail);
 	snprintf(out->native, sizeof out->native, "fp32%s", gt_dnnl_has_bf16() ? ", bf16" : "");
 	out->bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+	out->cache = find_cache();
 	return GT_OK;
 }
 

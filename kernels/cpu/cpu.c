@@ -151,9 +151,8 @@ static void zero_memory(struct gt_dev *dev, void *p, size_t bytes)
 	}
 }
 
-static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err)
+enum gt_code gt_cpu_keep(size_t bytes, void **out, struct gt_err *err)
 {
-	/* Large blocks are aligned to huge pages and request such pages, because a step reads whole arenas and TLB misses cost time. */
 	size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 64, size;
 	char text[GT_BYTES_TEXT];
 	*out = NULL;
@@ -166,7 +165,13 @@ static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, stru
 	}
 	if (align == HUGE_PAGE)
 		madvise(*out, size & ~(size_t)4095, MADV_HUGEPAGE); /* if it fails, the run is only slower */
-	zero_memory(dev, *out, size);
+	return GT_OK;
+}
+
+static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err)
+{
+	GT_TRY(gt_cpu_keep(bytes, out, err));
+	zero_memory(dev, *out, bytes ? (bytes + 63) & ~(size_t)63 : 64);
 	return GT_OK;
 }
 

@@ -27,7 +27,7 @@
 
 /* Version of this interface. It depends on the number of operations, because a new row in GT_OPCODES changes the codes of the rows after
  * it, and on the keys of optimizers, which are members of struct gt_attr_update. */
-#define GT_BACKEND_ABI (11u << 24 | (unsigned)sizeof(struct gt_attr_update) << 16 | (unsigned)GT_OP_COUNT)
+#define GT_BACKEND_ABI (12u << 24 | (unsigned)sizeof(struct gt_attr_update) << 16 | (unsigned)GT_OP_COUNT)
 /* Number of events: record() and wait() take 0 ... GT_EVENTS - 1. The last GT_EVENTS_ENGINE are reserved for the executor and the
  * loaders. */
 #define GT_EVENTS 1024
@@ -48,6 +48,7 @@ struct gt_devinfo {
 	 * stores values in such a type and computes in f32. "": not known, because the device only makes plans */
 	char native[40];
 	uint64_t bytes;    /* size of the device's memory in bytes */
+	uint64_t cache;    /* bytes of the largest cache of a host processor, if the device computes on the host; 0: not known */
 	char pci_bus_id[32]; /* PCI bus id of a GPU: equal for two ranks of a host that share the GPU; empty: not a GPU */
 	char note[160];      /* a sentence for the user about this device, for example a slow first start; empty: none */
 };

@@ -167,20 +167,43 @@ int64_t gt_tdesc_offset(const struct gt_tdesc *d, const int64_t *idx)
 	return off * size + inner;
 }
 
-/* Copies every logical element in plain order. Used for checkpoints and tests, not during a step. */
+#define TABLE 2048 /* indices of a dimension whose offsets are kept */
+
+/* Returns the offset of the element whose indices are 0 but for idx[k] = i. */
+static int64_t offset_along(const struct gt_tdesc *d, int k, int64_t i)
+{
+	int64_t idx[GT_MAX_RANK] = {0};
+	idx[k] = i;
+	return gt_tdesc_offset(d, idx);
+}
+
+/* Copies every logical element in plain order. Used for checkpoints and tests, not during a step. The offset of an element is the sum of
+ * one offset for each index, because blocks divide each dimension separately. */
 static void copy_permuted(const struct gt_tdesc *d, const char *from, char *to, bool pack)
 {
 	size_t size = gt_dtype_size(d->dtype);
-	int64_t idx[GT_MAX_RANK] = {0}, n = gt_tdesc_count(d);
+	int64_t table[GT_MAX_RANK][TABLE], idx[GT_MAX_RANK] = {0}, along[GT_MAX_RANK] = {0}, n = gt_tdesc_count(d), at = 0;
 	if (gt_tdesc_plain(d)) {
 		memcpy(to, from, (size_t)n * size);
 		return;
 	}
+	for (int k = 0; k < d->rank; k++)
+		for (int64_t i = 0; i < TABLE && i < d->dim[k]; i++)
+			table[k][i] = offset_along(d, k, i);
 	for (int64_t i = 0; i < n; i++) {
-		size_t p = (size_t)gt_tdesc_offset(d, idx) * size, q = (size_t)i * size;
-		memcpy(to + (pack ? p : q), from + (pack ? q : p), size);
-		for (int k = d->rank - 1; k >= 0 && ++idx[k] == d->dim[k]; k--)
-			idx[k] = 0;
+		size_t p = (size_t)at * size, q = (size_t)i * size;
+		if (size == sizeof(float)) /* a constant size is one instruction */
+			memcpy(to + (pack ? p : q), from + (pack ? q : p), sizeof(float));
+		else
+			memcpy(to + (pack ? p : q), from + (pack ? q : p), size);
+		bool carry = true;
+		for (int k = d->rank - 1; k >= 0 && carry; k--) {
+			carry = ++idx[k] == d->dim[k];
+			idx[k] = carry ? 0 : idx[k];
+			int64_t next = idx[k] < TABLE ? table[k][idx[k]] : offset_along(d, k, idx[k]);
+			at += next - along[k];
+			along[k] = next;
+		}
 	}
 }
 

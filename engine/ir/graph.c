@@ -354,3 +354,11 @@ int64_t gt_graph_num_params(const struct gt_graph *g)
 			sum += gt_tdesc_count(&g->params[i].desc);
 	return sum;
 }
+
+bool gt_graph_mixes_samples(const struct gt_graph *g)
+{
+	for (int i = 0; i < g->nnodes; i++)
+		if (g->nodes[i].op->mixes_samples && g->nodes[i].op->mixes_samples(g->nodes[i].attr))
+			return true;
+	return false;
+}

@@ -268,6 +268,8 @@ double gt_node_flops(const struct gt_graph *g, const struct gt_node *n); /* floa
 /* Returns whether the output of n shares the memory of its input under another description (GT_OPF_ALIAS). */
 bool gt_node_alias(const struct gt_graph *g, const struct gt_node *n);
 gt_vid gt_graph_source(const struct gt_graph *g, gt_vid v); /* returns the value that v aliases, or v if v is no alias; -1 for -1 */
+/* Returns whether the output of a sample depends on other samples of the batch, as with batch statistics. */
+bool gt_graph_mixes_samples(const struct gt_graph *g);
 int64_t gt_graph_num_params(const struct gt_graph *g); /* total number of elements of all trainable parameters */
 
 /* ---- for the rows' infer and gradient functions --------------------------------------------------------------------------- */

@@ -63,6 +63,10 @@ struct gt_op {
 	 * a view [N * T, C]. NULL: never. */
 	bool (*per_token)(const void *attr);
 
+	/* Returns whether a node with these attributes computes the output of a sample from other samples of the batch, too. A batch is then
+	 * not divided (gt_graph_mixes_samples). attr: as infer has completed it. NULL: never. */
+	bool (*mixes_samples)(const void *attr);
+
 	/* Completes attributes, checks input shapes, declares parameters (gt_graph_param) and outputs (gt_graph_output). Errors name the
 	 * expected and the actual value; the caller prepends the layer and its source location. */
 	enum gt_code (*infer)(struct gt_graph *g, struct gt_node *n, struct gt_err *err);

@@ -281,6 +281,12 @@ static double batchnorm_y_flops(const struct gt_graph *g, const struct gt_node *
 	return 2.0 * (double)gt_tdesc_count(gt_node_desc(g, n, "x"));
 }
 
+/* Batch statistics depend on all samples. */
+static bool uses_batch_statistics(const void *attr)
+{
+	return ((const struct gt_attr_norm *)attr)->train;
+}
+
 static double batchnorm_stats_flops(const struct gt_graph *g, const struct gt_node *n)
 {
 	return ((const struct gt_attr_norm *)n->attr)->empty ? 0 : batchnorm_y_flops(g, n);
@@ -289,10 +295,10 @@ static double batchnorm_stats_flops(const struct gt_graph *g, const struct gt_no
 
 const struct gt_op gt_ops_norm[] = {
     NORM(GT_OP_BATCHNORM, "batchnorm1d", "nn.BatchNorm1d", "batch normalisation of [batch, features]", batchnorm_attrs, batchnorm1d_infer,
-         batchnorm_gradient, recompute_batchnorm, norm_flops),
+         batchnorm_gradient, recompute_batchnorm, norm_flops, .mixes_samples = uses_batch_statistics),
     NORM(GT_OP_BATCHNORM, "batchnorm2d", "nn.BatchNorm2d|batchnorm|batch_norm|bn",
          "batch normalisation of [batch, channels, height, width]", batchnorm_attrs, batchnorm2d_infer, batchnorm_gradient,
-         recompute_batchnorm, norm_flops),
+         recompute_batchnorm, norm_flops, .mixes_samples = uses_batch_statistics),
     NORM(GT_OP_LAYERNORM, NULL, "nn.LayerNorm|layer_norm",
          "normalises each sample over all its dimensions, or each token over its features", layernorm_attrs, layernorm_infer,
          layernorm_gradient, NULL, layernorm_flops,

@@ -72,7 +72,16 @@ static enum gt_code make_folded(struct gt_graph *g, const struct gt_node *n, con
 	return GT_OK;
 }
 
-enum gt_code gt_plan_fold_norms(struct gt_space *s, struct gt_graph *g, bool deterministic, struct gt_err *err)
+/* Returns whether g folds the batch normalisation whose running mean is parameter `mean`. */
+static bool has_fold(const struct gt_graph *g, int mean)
+{
+	for (int i = 0; i < g->nfolds; i++)
+		if (g->fold[i].mean == mean)
+			return true;
+	return false;
+}
+
+enum gt_code gt_plan_fold_norms(struct gt_space *s, struct gt_graph *g, const struct gt_graph *like, bool deterministic, struct gt_err *err)
 {
 	struct gt_fusion f = {.space = s, .g = g, .deterministic = deterministic};
 	if (!s->be->folds_norms || !s->constant || g->train || g->compute != GT_F32)
@@ -81,12 +90,13 @@ enum gt_code gt_plan_fold_norms(struct gt_space *s, struct gt_graph *g, bool det
 	for (int i = g->nnodes - 1; i >= 0; i--) { /* visits the last node first, because folding removes earlier nodes */
 		int p = i < g->nnodes && g->nodes[i].op->code == GT_OP_BATCHNORM ? find_layer(g, i) : -1;
 		struct gt_node folded;
-		bool yes;
 		if (p < 0)
 			continue;
 		const struct gt_node *n = &g->nodes[p], *bn = &g->nodes[i];
+		bool yes = like && has_fold(like, param_of(g, gt_node_operand(bn, "rmean")));
 		GT_TRY(make_folded(g, n, bn, &folded, err));
-		GT_TRY(gt_fusion_offered(&f, &folded, &yes, err));
+		if (!like)
+			GT_TRY(gt_fusion_offered(&f, &folded, &yes, err));
 		if (!yes)
 			continue;
 		g->fold[g->nfolds++] = (struct gt_norm_fold){.w = param_of(g, gt_node_operand(n, "w")),

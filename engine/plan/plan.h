@@ -253,9 +253,12 @@ enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bo
 
 /* norm_folding.c: in an evaluation whose parameters do not change, folds each batch normalisation into the convolution or linear layer
  * before it, if nothing else reads that layer's output and the backend benefits (gt_backend.folds_norms). The node of the normalisation
- * disappears; its activation and its residual become those of the layer. The layer reads its bias from the running mean, so the caller must
- * change the values of the parameters as g->fold describes (session/session_fold.c). Call it after gt_graph_fuse. */
-enum gt_code gt_plan_fold_norms(struct gt_space *s, struct gt_graph *g, bool deterministic, struct gt_err *err);
+ * disappears; its activation and its residual become those of the layer. The layer reads its bias from the running mean, so the caller
+ * must change the values of the parameters as g->fold describes (session/session_fold.c). Call it after gt_graph_fuse. All graphs of a
+ * model read the same parameters, so they must have the same folds: the backend is asked for the first graph, and `like` is this graph for
+ * all later graphs; NULL: g is the first. */
+enum gt_code gt_plan_fold_norms(struct gt_space *s, struct gt_graph *g, const struct gt_graph *like, bool deterministic,
+                                struct gt_err *err);
 
 /* image_padding.c: where the backend supports it and only convolutions without groups read the images, pads the channels of the images to
  * a multiple of GT_CHANNEL_PAD. The decision does not depend on the batch size, so that all graphs of a model have the same input. Call it

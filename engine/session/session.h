@@ -69,7 +69,9 @@ struct gt_session_spec {
 	bool train;              /* make the programs of the optimizer step */
 	bool eval[GT_SPLITS];    /* make the programs that evaluate these splits */
 	bool or_valid;           /* with eval[GT_TEST]: evaluate the split "valid" if the data has no split "test" */
-	int64_t predict;         /* > 0: build a graph without loss for this number of images, for a caller that reads the logits */
+	/* > 0: build a graph without loss for this number of samples, for a caller that reads the logits; with `inference`, possibly for
+	 * fewer samples (gt_session_programs.predict_batch) */
+	int64_t predict;
 	const struct gt_session_files *data; /* from gt_session_read_data for the same spec; not owned. NULL: the session reads the data */
 	/* Called when all sizes are known and before memory is allocated; NULL: not called. An error ends gt_session_open. */
 	enum gt_code (*sized)(void *user, const struct gt_session *s, struct gt_err *err);
@@ -198,6 +200,9 @@ struct gt_session_programs {
 	size_t fetched_bytes;         /* bytes of the buffers for fetched batches of all loaders; 0: the data is in memory */
 	size_t decoding_bytes;        /* maximum bytes that the decoders of the threads which read samples allocate */
 	struct gt_plan *predict;      /* the plan that gt_session_spec.predict requests; NULL: none */
+	int64_t predict_batch;        /* number of samples of the plan `predict`; it may be below gt_session_spec.predict (cache_batch.h) */
+	int64_t cached;               /* in an inference: largest number of samples that are computed at once; 0: not computed yet */
+	const struct gt_graph *folded; /* the first graph, which decides the folded normalisations of all graphs; NULL: no graph yet */
 };
 
 struct gt_session {

@@ -187,7 +187,9 @@ static enum gt_code build_graph(struct gt_session *s, const struct gt_plan_key *
 	g->length = w->length;
 	*out = g;
 	if (c->reproducible != GT_REPRO_WORLD)
-		GT_TRY(gt_plan_fold_norms(s->space, g, c->reproducible != GT_REPRO_NONE, err));
+		GT_TRY(gt_plan_fold_norms(s->space, g, s->prog.folded, c->reproducible != GT_REPRO_NONE, err));
+	if (!s->prog.folded)
+		s->prog.folded = g;
 	if (c->reproducible != GT_REPRO_WORLD) /* with fusions, the result would depend on the partition of the pipeline */
 		GT_TRY(gt_plan_fuse_for_backend(s->space, g, w->accumulate, c->reproducible != GT_REPRO_NONE, err));
 	if (w->train && gt_space_factored(s->space)) {
@@ -219,16 +221,6 @@ static enum gt_code check_same_images(const struct gt_session *s, const struct g
 	return GT_OK;
 }
 
-/* Checks that all plans have the same folded normalisations, because they share the weights. */
-static enum gt_code check_same_folds(const struct gt_session *s, const struct gt_graph *g, struct gt_err *err)
-{
-	const struct gt_graph *first = gt_session_graph_of_samples(s);
-	bool same = !first || first->nfolds == g->nfolds;
-	for (int i = 0; first && same && i < g->nfolds; i++)
-		same = first->fold[i].w == g->fold[i].w && first->fold[i].mean == g->fold[i].mean;
-	return same ? GT_OK : gt_fail(err, GT_EINTERNAL, "two plans of a session fold different normalisations");
-}
-
 enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_err *err)
 {
 	struct gt_plan_key like = {
@@ -257,9 +249,13 @@ static enum gt_code keep_plan(struct gt_session *s, const struct gt_plan_key *w,
 	return GT_OK;
 }
 
+enum gt_code gt_session_graph(struct gt_session *s, const struct gt_plan_key *w, struct gt_graph **out, struct gt_err *err)
+{
+	return build_graph(s, w, w->train ? 1 : gt_session_tta_views(s->conf), out, err);
+}
+
 enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan **out, struct gt_err *err)
 {
-	int views = w->train ? 1 : gt_session_tta_views(s->conf);
 	struct gt_plan *base = NULL;
 	for (int i = 0; i < s->prog.nplans; i++) {
 		struct gt_plan *p = s->prog.plan[i];
@@ -273,9 +269,8 @@ enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, 
 	}
 	if (!base) {
 		struct gt_graph *g;
-		GT_TRY(build_graph(s, w, views, &g, err));
+		GT_TRY(gt_session_graph(s, w, &g, err));
 		GT_TRY(check_same_images(s, w, g, err));
-		GT_TRY(check_same_folds(s, g, err));
 		GT_TRY(gt_plan_make(s->space, g, w->accumulate, s->conf->reproducible != GT_REPRO_NONE, &base, err));
 		GT_TRY(keep_plan(s, w, base, err));
 	}

@@ -13,6 +13,9 @@ static inline int64_t gt_session_longest(const struct gt_session *s)
 /* Returns the first non-idle graph; all non-idle graphs of the session have the same inputs. */
 const struct gt_graph *gt_session_graph_of_samples(const struct gt_session *s);
 
+/* Builds the graph of a plan, without the plan. */
+enum gt_code gt_session_graph(struct gt_session *s, const struct gt_plan_key *w, struct gt_graph **out, struct gt_err *err);
+
 /* Sets *out to whether the ranks of the data group can make one update from the factors of their weight gradients (gt_plan_factors), with
  * fewer bytes than by exchanging gradients. Call it before the first plan is made. */
 enum gt_code gt_session_factors_pay(struct gt_session *s, bool *out, struct gt_err *err);

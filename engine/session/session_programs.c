@@ -4,6 +4,7 @@
 #include "plan/mode_pipe.h"
 #include "samples.h"
 #include "session/batch_partition.h"
+#include "session/cache_batch.h"
 #include "session/session_data.h"
 #include "session/session_pipe.h"
 #include "session/session_plan.h"
@@ -170,10 +171,11 @@ static enum gt_code build_eval_progs(struct gt_session *s, enum gt_split split, 
 		return GT_OK;
 	if (batch > n)
 		batch = n;
+	s->prog.length = gt_session_longest(s);
+	GT_TRY(gt_session_cache_batch(s, &batch, err));
 	e->batch = batch;
 	e->nfull = n / batch;
 	e->ntail = n % batch;
-	s->prog.length = gt_session_longest(s);
 	GT_TRY(build_eval_prog(s, batch, &e->full, err));
 	if (e->ntail)
 		GT_TRY(build_eval_prog(s, e->ntail, &e->tail, err));
@@ -325,8 +327,12 @@ enum gt_code gt_session_programs_open(struct gt_session *s, const struct gt_sess
 	for (int i = 0; i < GT_SPLITS; i++)
 		if (spec->eval[i] || (i == GT_VALID && spec->or_valid))
 			GT_TRY(build_eval_progs(s, (enum gt_split)i, err));
-	if (spec->predict)
-		GT_TRY(gt_session_plan(s, &(struct gt_plan_key){.n = spec->predict, .length = gt_session_longest(s)}, &s->prog.predict, err));
+	if (spec->predict) {
+		s->prog.predict_batch = spec->predict;
+		GT_TRY(gt_session_cache_batch(s, &s->prog.predict_batch, err));
+		struct gt_plan_key key = {.n = s->prog.predict_batch, .length = gt_session_longest(s)};
+		GT_TRY(gt_session_plan(s, &key, &s->prog.predict, err));
+	}
 	if (!s->prog.nplans)
 		return refuse_no_samples(s, spec, err);
 	GT_TRY(check_classes(s, err));

@@ -3,6 +3,7 @@
 #include "base/fileio.h"
 #include "format.h"
 #include "gzfile.h"
+#include "image/decode.h"
 #include "table/parse_cell.h"
 #include "text/word_set.h"
 #include <dirent.h>
@@ -347,4 +348,29 @@ enum gt_code gt_inputs_add(struct gt_inputs *in, const char *operand, struct gt_
 		return gt_inputs_add_list(in, operand + (operand[0] == '@'), err);
 	bool there = false;
 	return add_path(in, operand, &there, err);
+}
+
+/* Returns whether the input is a regular file that begins as an image does. A pipe is not read, because its bytes can be read only once. */
+static bool is_picture(const struct gt_input *i)
+{
+	uint8_t head[12];
+	struct stat st;
+	if (stat(i->path, &st) || !S_ISREG(st.st_mode))
+		return false;
+	int fd = open(i->path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, head, sizeof head);
+	if (fd >= 0)
+		close(fd);
+	return n > 0 && gt_image_format_of(head, (size_t)n) != GT_IMAGE_UNKNOWN;
+}
+
+bool gt_inputs_are_single(const struct gt_inputs *in)
+{
+	for (int64_t k = 0; k < in->n; k++) {
+		const struct gt_input *i = &in->v[k];
+		bool text = in->kind == &gt_folder_texts && !i->lines;
+		if (!i->error && !i->source && !text && (in->kind != &gt_folder_images || !is_picture(i)))
+			return false;
+	}
+	return true;
 }

@@ -50,6 +50,9 @@ struct gt_inputs {
 enum gt_code gt_inputs_add(struct gt_inputs *in, const char *operand, struct gt_err *err);
 enum gt_code gt_inputs_add_list(struct gt_inputs *in, const char *list, struct gt_err *err);
 enum gt_code gt_inputs_add_text(struct gt_inputs *in, const char *text, struct gt_err *err);
+/* Returns whether each input is known to be one sample: a text, a member of an archive, or an image file. A table, the lines of standard
+ * input, and an IDX or NumPy file may have any number. */
+bool gt_inputs_are_single(const struct gt_inputs *in);
 void gt_inputs_free(struct gt_inputs *in);
 
 #endif

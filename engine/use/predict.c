@@ -15,6 +15,7 @@
 
 #define THREADS 16            /* maximum number of threads that read files */
 #define FILE_IMAGES 10000000  /* maximum number of images of one file */
+#define FEW_INPUTS 1024       /* of more inputs, the last batch is a small part */
 
 /* Reads the image of a member of an archive. */
 static enum gt_code read_member(const struct gt_predictor *p, const struct gt_input *input, uint8_t **out, int64_t *n, bool *scaled,
@@ -192,6 +193,14 @@ static enum gt_code open_rows(struct gt_predictor *p, const struct gt_predict_sp
 	return spec->append || spec->nkeep ? gt_table_rows_open(&rows, &p->rows_of_files, err) : GT_OK;
 }
 
+/* Returns the number of samples of a batch: without a remainder if each input is one sample, so that one picture does not cost as much as
+ * 64. */
+static int64_t choose_batch(const struct gt_inputs *in)
+{
+	int64_t n = in->n > 0 ? in->n : 1, batches = (n + GT_PREDICT_BATCH - 1) / GT_PREDICT_BATCH;
+	return n <= FEW_INPUTS && gt_inputs_are_single(in) ? (n + batches - 1) / batches : GT_PREDICT_BATCH;
+}
+
 static enum gt_code predict_with_checkpoint(struct gt_predictor *p, const struct gt_predict_spec *spec, struct gt_inputs *in,
                                             struct gt_err *err)
 {
@@ -200,12 +209,12 @@ static enum gt_code predict_with_checkpoint(struct gt_predictor *p, const struct
 	GT_TRY(gt_inference_open(spec->ckpt, NULL, 0, &ckpt, &c, err));
 	p->ckpt = ckpt;
 	gt_ranks_use_one(c);
-	struct gt_session_spec session = {.conf = c, .device = spec->device, .ckpt = ckpt, .predict = GT_PREDICT_BATCH,
-	                                  .inference = true};
+	struct gt_session_spec session = {.conf = c, .device = spec->device, .ckpt = ckpt, .inference = true};
 	in->kind = gt_format_input(c->data.format);
 	enum gt_code code = check_options(spec, in->kind, err);
 	if (code == GT_OK)
 		code = find_inputs(spec, in, err);
+	session.predict = choose_batch(in);
 	if (code == GT_OK)
 		code = gt_session_open(&session, &p->s, err);
 	if (code == GT_OK && spec->top && p->s->data.nvalues)

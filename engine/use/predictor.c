@@ -81,17 +81,18 @@ static enum gt_code make_batch(struct gt_predictor *p, struct gt_err *err)
 	struct gt_dataset *b = &p->batch;
 	const struct gt_dataset *like = &p->s->data.files->like;
 	const int64_t *in = p->s->conf->model.input;
-	size_t bytes = GT_PREDICT_BATCH * (size_t)(in[0] * in[1] * in[2]);
-	*b = (struct gt_dataset){.n = GT_PREDICT_BATCH, .c = in[0], .h = in[1], .w = in[2], .classes = p->classes, .nfields = like->nfields};
+	size_t rows = (size_t)p->s->prog.predict_batch, bytes = rows * (size_t)(in[0] * in[1] * in[2]);
+	*b = (struct gt_dataset){
+	    .n = p->s->prog.predict_batch, .c = in[0], .h = in[1], .w = in[2], .classes = p->classes, .nfields = like->nfields};
 	for (int i = 0; i < like->nfields; i++) {
 		b->field[i] = like->field[i];
 		b->field[i].ragged = false; /* sequences have the maximum length, as in the graph */
-		if (!(b->field[i].data = calloc(GT_PREDICT_BATCH, row_bytes(&b->field[i]))))
-			return gt_fail_memory(err, GT_PREDICT_BATCH * row_bytes(&b->field[i]));
+		if (!(b->field[i].data = calloc(rows, row_bytes(&b->field[i]))))
+			return gt_fail_memory(err, rows * row_bytes(&b->field[i]));
 	}
 	if (bytes)
 		b->memory = b->images = calloc(bytes, 1);
-	b->labels = calloc(GT_PREDICT_BATCH, sizeof *b->labels);
+	b->labels = calloc(rows, sizeof *b->labels);
 	return (!bytes || b->images) && b->labels ? GT_OK : gt_fail_memory(err, bytes);
 }
 
@@ -119,9 +120,9 @@ enum gt_code gt_predictor_open(struct gt_predictor *p, struct gt_err *err)
 		p->class_name[c] = gt_session_class_name(s, c);
 	GT_TRY(make_batch(p, err));
 	GT_TRY(gt_resident_make(&s->device, &p->batch, false, &p->at, err));
-	p->view = (struct gt_view){&p->batch, &p->at, NULL, GT_PREDICT_BATCH};
+	p->view = (struct gt_view){&p->batch, &p->at, NULL, p->batch.n};
 	struct gt_loader_spec spec = {
-	    .device = &s->device, .view = &p->view, .x = *gt_graph_desc(g, g->input[0]), .batch = GT_PREDICT_BATCH, .micro = GT_PREDICT_BATCH,
+	    .device = &s->device, .view = &p->view, .x = *gt_graph_desc(g, g->input[0]), .batch = p->batch.n, .micro = p->batch.n,
 	    .ignore_index = -1};
 	gt_session_loader_inputs(s, &spec);
 	GT_TRY(gt_session_gather_attr(s->conf, (struct gt_transform_list){0}, &spec.attr, err));
@@ -237,7 +238,7 @@ static enum gt_code add_pending(struct gt_predictor *p, const char *file, int64_
 	if (text && !own)
 		return gt_fail_memory(err, strlen(text));
 	p->pending[p->npending++] = (struct gt_predict_pending){.file = file, .index = index, .scaled = scaled, .row = p->rows++, .text = own};
-	return p->rows == GT_PREDICT_BATCH || p->npending == GT_PREDICT_PENDING ? gt_predictor_flush(p, err) : GT_OK;
+	return p->rows == p->batch.n || p->npending == GT_PREDICT_PENDING ? gt_predictor_flush(p, err) : GT_OK;
 }
 
 enum gt_code gt_predictor_add_image(struct gt_predictor *p, const char *file, int64_t index, bool scaled, const uint8_t *pixels,

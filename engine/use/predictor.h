@@ -7,7 +7,8 @@
  *     gt_predictor_flush(p, err);                                       the last batch
  *     gt_predictor_close(p);
  *
- * A batch is filled across files. The result of an input does not depend on its batch: all batches have the same size. */
+ * A batch is filled across files. The result of an input does not depend on its batch: all batches of a prediction have the same size
+ * (gt_session_programs.predict_batch). */
 #ifndef GT_USE_PREDICTOR_H
 #define GT_USE_PREDICTOR_H
 
@@ -15,7 +16,7 @@
 #include "session/session.h"
 #include "use/input_files.h"
 
-#define GT_PREDICT_BATCH 64
+#define GT_PREDICT_BATCH 64         /* maximum number of samples of a batch */
 #define GT_PREDICT_PENDING 1024 /* maximum number of results that wait for their batch, including errors of files */
 
 /* A result that waits until its batch is complete, so that results have the order of the inputs. */

@@ -15,6 +15,8 @@ struct product {
 	float *y;
 	int64_t lda, ld, rows, n; /* ld: distance between rows of y; n: length of the part of the sum */
 	int64_t cols;             /* columns that exist, at most the width of a panel */
+	const float *next;        /* the panel of the next block. It is prefetched while this one is used, a part in each group of rows */
+	int64_t step;             /* distance in floats between two lines that are prefetched */
 	int act;                  /* enum gt_act: none, relu or relu6 */
 };
 
@@ -117,6 +119,7 @@ static void multiply_pixels(const void *ctx, int64_t begin, int64_t end)
 				p.cols = k->out - o < width ? k->out - o : width;
 				p.panel = k->panels + o * k->in + k0 * width;
 				p.bias = k0 || k->res ? NULL : bias + o;
+				p.next = o + width < k->out ? p.panel + width * k->in : k->panels + (last ? 0 : k0 + PART) * width;
 				p.y = k->y + r * k->out + o;
 				k->isa->multiply(&p);
 			}
@@ -148,13 +151,6 @@ static void release_conv(struct gt_kernel *head)
 	free(head);
 }
 
-/* Returns whether oneDNN's kernel is faster: with few pixels, most time is spent on reading the weights, and with weights larger than
- * the L2 cache oneDNN's kernel reads them faster (49 pixels and 4 MB: 214 instead of 150 GFLOP/s). */
-static bool reads_mostly_weights(const struct gt_tdesc *x, const struct gt_tdesc *y)
-{
-	return y->dim[0] * y->dim[2] * y->dim[3] < 256 && x->dim[1] * y->dim[1] >= (192 << 10);
-}
-
 enum gt_code gt_cpu_conv_1x1(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_conv2d *a = call->attr;
@@ -164,7 +160,7 @@ enum gt_code gt_cpu_conv_1x1(struct gt_dev *dev, const struct gt_opcall *call, s
 	struct conv *k;
 	*out = NULL;
 	if (!isa || !call->constant || a->kernel[0] != 1 || a->kernel[1] != 1 || a->padding[0] || a->padding[1] || a->groups > 1 ||
-	    x->dtype != GT_F32 || w->dtype != GT_F32 || (!w->any && !gt_tdesc_plain(w)) || reads_mostly_weights(x, y))
+	    x->dtype != GT_F32 || w->dtype != GT_F32 || (!w->any && !gt_tdesc_plain(w)))
 		return GT_OK;
 	GT_LOOP_NEW(k, slots, call, "conv_1x1", err);
 	k->loop.head.launch = launch_conv;
@@ -178,9 +174,10 @@ enum gt_code gt_cpu_conv_1x1(struct gt_dev *dev, const struct gt_opcall *call, s
 		k->loop.head.scratch = (size_t)(gt_cpu_threads(dev) * CHUNK * k->in) * sizeof(float);
 	size_t bytes = (size_t)(padded_out(k) * (k->in + 1)) * sizeof(float);
 	void *panels;
-	if (posix_memalign(&panels, 64, bytes)) {
+	enum gt_code code = gt_cpu_keep(bytes, &panels, err);
+	if (code != GT_OK) {
 		release_conv(&k->loop.head);
-		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", bytes);
+		return code;
 	}
 	k->panels = panels;
 	memset(k->panels + padded_out(k) * k->in, 0, (size_t)padded_out(k) * sizeof(float));

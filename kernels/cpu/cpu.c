@@ -151,9 +151,8 @@ static void zero_memory(struct gt_dev *dev, void *p, size_t bytes)
 	}
 }
 
-static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err)
+enum gt_code gt_cpu_keep(size_t bytes, void **out, struct gt_err *err)
 {
-	/* Large blocks are aligned to huge pages and request such pages, because a step reads whole arenas and TLB misses cost time. */
 	size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 64, size;
 	char text[GT_BYTES_TEXT];
 	*out = NULL;
@@ -166,7 +165,13 @@ static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, stru
 	}
 	if (align == HUGE_PAGE)
 		madvise(*out, size & ~(size_t)4095, MADV_HUGEPAGE); /* a failure of madvise only makes the run slower */
-	zero_memory(dev, *out, size);
+	return GT_OK;
+}
+
+static enum gt_code cpu_alloc(struct gt_dev *dev, size_t bytes, void **out, struct gt_err *err)
+{
+	GT_TRY(gt_cpu_keep(bytes, out, err));
+	zero_memory(dev, *out, bytes ? (bytes + 63) & ~(size_t)63 : 64);
 	return GT_OK;
 }
 
@@ -225,6 +230,27 @@ static int default_threads(void)
 	return n > 0 ? n : omp_get_num_procs(); /* OpenMP counts the processors in the affinity mask of the process */
 }
 
+/* Returns the bytes of the largest cache of the first processor; 0: not known. sysconf() knows no caches on arm64, and in a virtual machine
+ * it returns those of the host. */
+static uint64_t find_cache(void)
+{
+	uint64_t most = 0;
+	for (int i = 0; i < 8; i++) {
+		char path[64], unit = 0;
+		unsigned long long n = 0;
+		snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+		FILE *f = fopen(path, "re");
+		if (!f)
+			break;
+		if (fscanf(f, "%llu%c", &n, &unit) < 1)
+			n = 0;
+		n <<= unit == 'K' ? 10 : unit == 'M' ? 20 : 0;
+		most = n > most ? n : most;
+		fclose(f);
+	}
+	return most;
+}
+
 static enum gt_code cpu_probe(struct gt_devinfo *out, int cap, int *n, struct gt_err *err)
 {
 	char brand[64];
@@ -241,6 +267,7 @@ static enum gt_code cpu_probe(struct gt_devinfo *out, int cap, int *n, struct gt
 	gt_dnnl_version(out->detail, sizeof out->detail);
 	snprintf(out->native, sizeof out->native, "fp32%s", gt_dnnl_has_bf16() ? ", bf16" : "");
 	out->bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+	out->cache = find_cache();
 	return GT_OK;
 }
 

@@ -14,6 +14,10 @@ int gt_cpu_threads_now(const struct gt_dev *dev);
 void gt_cpu_set_alone(struct gt_dev *dev, bool alone);
 bool gt_cpu_winograd(const struct gt_dev *dev);
 
+/* Allocates memory in which a kernel keeps its own form of constant weights. The caller frees it with free(). Large blocks are aligned to
+ * huge pages and request such pages, because TLB misses cost time where a launch reads the whole block. */
+enum gt_code gt_cpu_keep(size_t bytes, void **out, struct gt_err *err);
+
 /* The oneDNN engine and stream of a device (dnnl_util.c). */
 struct gt_dnnl;
 struct gt_dnnl *gt_cpu_dnnl(const struct gt_dev *dev);

@@ -53,7 +53,8 @@ static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *head, cons
 			return gt_fail(err, GT_EDATA, "label %d of sample %lld in the batch: the model has classes 0..%lld", (int)target[r],
 			               (long long)r, (long long)c->cols - 1);
 	gt_cpu_for(dev, rows, c->loop.grain, 1, c->loop.fn, c);
-	double sum = 0, weight = 0;
+	/* An evaluation adds row by row, so that the sums do not depend on how the samples are divided into batches. */
+	double sum = c->dx ? 0 : m->loss, weight = c->dx ? 0 : m->weight;
 	int64_t count = 0, correct = 0, top5 = 0;
 	for (int64_t r = 0; r < rows; r++) {
 		if (c->rank[r] < 0)
@@ -64,8 +65,8 @@ static enum gt_code launch_loss(struct gt_dev *dev, struct gt_kernel *head, cons
 		correct += c->rank[r] == 0;
 		top5 += c->rank[r] < 5;
 	}
-	m->loss += sum;
-	m->weight += weight;
+	m->loss = c->dx ? m->loss + sum : sum;
+	m->weight = c->dx ? m->weight + weight : weight;
 	m->count += count;
 	m->correct += correct;
 	m->top5 += top5;

@@ -330,12 +330,12 @@ static void release_wino(struct gt_kernel *head)
  * (on arm64 nothing has been measured):
  * 1.1 to 2 times as fast with 16 channels, 2 to 3 times with 64 and more. It is slower if more than half of the tiles' pixels are outside
  * of the images, and for so few tiles that transforming the weights dominates, or reading the transformed weights if that is done once. */
-static bool is_winograd_faster(const struct gt_attr_conv2d *a, const struct gt_tdesc *x, const struct gt_tdesc *y)
+static bool is_winograd_faster(const struct gt_attr_conv2d *a, const struct gt_tdesc *x, const struct gt_tdesc *y, bool constant)
 {
 	int64_t tiles = ((y->dim[2] + 3) / 4) * ((y->dim[3] + 3) / 4);
 	return a->kernel[0] == 3 && a->kernel[1] == 3 && a->stride[0] == 1 && a->stride[1] == 1 && a->dilation[0] == 1 && a->dilation[1] == 1 &&
 	       a->padding[0] <= 1 && a->padding[1] <= 1 && a->groups <= 1 && x->dtype == GT_F32 && x->dim[1] % 16 == 0 &&
-	       y->dim[1] % 16 == 0 && y->dim[2] * y->dim[3] >= 8 * tiles && y->dim[0] * tiles >= 32;
+	       y->dim[1] % 16 == 0 && y->dim[2] * y->dim[3] >= 8 * tiles && y->dim[0] * tiles >= (constant ? 16 : 32);
 }
 
 #define CHUNK_FLOATS (192 << 10) /* floats of v and m for which the chunk of a thread stays in its L2 cache */
@@ -385,7 +385,7 @@ enum gt_code gt_cpu_winograd_conv(struct gt_dev *dev, const struct gt_opcall *ca
 	const struct wino_isa *isa = choose_isa();
 	struct wino *k;
 	*out = NULL;
-	if (!isa || !is_winograd_faster(a, x, y) || w->dtype != GT_F32 || (!w->any && !gt_tdesc_plain(w)))
+	if (!isa || !is_winograd_faster(a, x, y, call->constant) || w->dtype != GT_F32 || (!w->any && !gt_tdesc_plain(w)))
 		return GT_OK;
 	GT_LOOP_NEW(k, slots, call, "winograd", err);
 	k->loop.head.launch = launch_wino;
@@ -404,10 +404,11 @@ enum gt_code gt_cpu_winograd_conv(struct gt_dev *dev, const struct gt_opcall *ca
 	k->loop.head.scratch = (call->constant ? floats - weights : floats) * sizeof(float);
 	if (call->constant) {
 		void *kept;
+		enum gt_code code = gt_cpu_keep(weights * sizeof(float), &kept, err);
 		k->loop.head.release = release_wino;
-		if (posix_memalign(&kept, 64, weights * sizeof(float))) {
+		if (code != GT_OK) {
 			release_wino(&k->loop.head);
-			return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", weights * sizeof(float));
+			return code;
 		}
 		k->kept = kept;
 	}

@@ -42,10 +42,11 @@ static void *allocate(size_t bytes)
 }
 
 /* Reads an input. Images are NCHW in the file, and NHWC in memory. */
-static void *read_input(FILE *f, const struct gt_tdesc *d)
+static void *read_input(FILE *f, const struct gt_tdesc *d, int64_t batch)
 {
-	size_t n = (size_t)gt_tdesc_count(d);
-	float *from = allocate(n * 4), *to = allocate(gt_tdesc_bytes(d));
+	size_t n = (size_t)(gt_tdesc_count(d) / d->dim[0] * batch);
+	int64_t room = (batch + d->dim[0] - 1) / d->dim[0]; /* the last part may be larger than the rest of the batch */
+	float *from = allocate((size_t)room * gt_tdesc_bytes(d)), *to = allocate((size_t)room * gt_tdesc_bytes(d));
 	if (gt_dtype_size(d->dtype) != 4 || fread(from, 4, n, f) != n) {
 		fprintf(stderr, "bench_infer: IN is too short, or an input is neither f32 nor i32\n");
 		exit(1);
@@ -53,14 +54,15 @@ static void *read_input(FILE *f, const struct gt_tdesc *d)
 	if (d->rank != 4)
 		return from;
 	int64_t c = d->dim[1], hw = d->dim[2] * d->dim[3];
-	for (int64_t i = 0; i < d->dim[0]; i++)
+	for (int64_t i = 0; i < batch; i++)
 		for (int64_t k = 0; k < c; k++)
 			for (int64_t p = 0; p < hw; p++)
 				to[(i * hw + p) * c + k] = from[(i * c + k) * hw + p];
 	return to;
 }
 
-static void run_batch(struct gt_session *s, double *each)
+/* Executes the plan on the samples from `first` on. */
+static void run_plan(struct gt_session *s, void *const *input, int64_t first, double *each)
 {
 	static const struct gt_step_args step_args;
 	struct gt_plan *plan = s->prog.predict;
@@ -68,6 +70,12 @@ static void run_batch(struct gt_session *s, double *each)
 	struct gt_kernel **k = allocate((size_t)plan->ncalls * sizeof *k);
 	struct gt_launch *a = allocate((size_t)plan->ncalls * sizeof *a);
 	struct gt_err e;
+	void *at[GT_MAX_INPUTS];
+	for (int i = 0; i < plan->graph->ninputs; i++) {
+		const struct gt_tdesc *d = gt_graph_desc(plan->graph, plan->graph->input[i]);
+		at[i] = (char *)input[i] + (size_t)(first / d->dim[0]) * gt_tdesc_bytes(d);
+	}
+	gt_plan_bind_batch(plan, at, NULL);
 	for (int i = 0; i < plan->ncalls; i++) {
 		k[i] = plan->call[i].kernel;
 		a[i] = (struct gt_launch){.in = plan->call[i].in, .out = plan->call[i].out, .scratch = plan->call[i].work, .step_args = &step_args};
@@ -82,6 +90,18 @@ static void run_batch(struct gt_session *s, double *each)
 	}
 	free(k);
 	free(a);
+}
+
+/* Runs a batch: the plan on parts of it (session/cache_batch.h). y: the outputs, in the type of the plan; NULL: not needed. */
+static void run_batch(struct gt_session *s, void *const *input, int64_t batch, double *each, char *y)
+{
+	const struct gt_graph *g = s->prog.predict->graph;
+	size_t bytes = gt_tdesc_bytes(gt_graph_desc(g, g->output));
+	for (int64_t i = 0; i < batch; i += s->prog.predict_batch) {
+		run_plan(s, input, i, each);
+		if (y)
+			memcpy(y + (size_t)(i / s->prog.predict_batch) * bytes, gt_plan_value(s->prog.predict, g->output), bytes);
+	}
 }
 
 static int by_value(const void *a, const void *b)
@@ -110,6 +130,7 @@ int main(int argc, char **argv)
 	struct gt_conf *conf;
 	struct gt_session *s;
 	char path[4400];
+	int64_t batch = argc > 2 ? atoll(argv[2]) : 0;
 	if (argc < 6) {
 		fprintf(stderr, "usage: bench_infer CKPT BATCH SECONDS IN OUT [table]\n");
 		return 2;
@@ -118,7 +139,7 @@ int main(int argc, char **argv)
 	snprintf(path, sizeof path, "%s/config.cfg", gt_ckpt_path(ckpt));
 	const char *text = gt_ckpt_meta(ckpt)->config;
 	try(gt_conf_load_resolved(path, text, strlen(text), NULL, 0, &conf, &e), &e);
-	struct gt_session_spec spec = {.conf = conf, .ckpt = ckpt, .predict = atoll(argv[2]), .device = "cpu", .inference = true};
+	struct gt_session_spec spec = {.conf = conf, .ckpt = ckpt, .predict = batch, .device = "cpu", .inference = true};
 	try(gt_session_open(&spec, &s, &e), &e);
 	try(gt_state_load(s, ckpt, false, &e), &e);
 	try(gt_session_fold_norms(s, &e), &e);
@@ -131,15 +152,14 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	for (int i = 0; i < g->ninputs; i++)
-		input[i] = read_input(f, gt_graph_desc(g, g->input[i]));
+		input[i] = read_input(f, gt_graph_desc(g, g->input[i]), batch);
 	fclose(f);
-	gt_plan_bind_batch(plan, input, NULL);
 	static double t[MOST];
 	int n = 0;
-	run_batch(s, NULL);
+	run_batch(s, input, batch, NULL, NULL);
 	for (double start = now(); n < MOST && (n < 3 || now() - start < atof(argv[3])); n++) {
 		double from = now();
-		run_batch(s, NULL);
+		run_batch(s, input, batch, NULL, NULL);
 		t[n] = now() - from;
 	}
 	qsort(t, (size_t)n, sizeof *t, by_value);
@@ -147,14 +167,17 @@ int main(int argc, char **argv)
 	if (argc > 6) {
 		double *each = calloc((size_t)plan->ncalls, sizeof *each);
 		for (double start = now(); now() - start < atof(argv[3]);)
-			run_batch(s, each);
+			run_batch(s, input, batch, each, NULL);
 		print_table(s, each);
 		free(each);
 	}
 	const struct gt_tdesc *d = gt_graph_desc(g, g->output);
-	float *y = allocate((size_t)gt_tdesc_count(d) * sizeof *y);
-	gt_convert_f32(y, gt_plan_value(plan, g->output), d->dtype, gt_tdesc_count(d));
-	fwrite(y, sizeof *y, (size_t)gt_tdesc_count(d), to);
+	int64_t each = gt_tdesc_count(d) / s->prog.predict_batch, room = batch + s->prog.predict_batch;
+	char *raw = allocate((size_t)(room * each) * gt_dtype_size(d->dtype));
+	float *y = allocate((size_t)(batch * each) * sizeof *y);
+	run_batch(s, input, batch, NULL, raw);
+	gt_convert_f32(y, raw, d->dtype, batch * each);
+	fwrite(y, sizeof *y, (size_t)(batch * each), to);
 	fclose(to);
 	gt_session_close(s);
 	gt_ckpt_close(ckpt);

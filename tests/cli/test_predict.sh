@@ -83,7 +83,7 @@ print(r.ru_utime + r.ru_stime)' "$gtrain" predict heavy "$@"
 }
 one=$(seconds 0.png) all=$(seconds {0..63}.png)
 echo "# processor time of 1 file: $one s, of 64: $all s"
-# One batch each, and 63 more small files to decode. A batch for each file took 30 times as long or more.
+# The batch of one file has one image, that of 64 files has 64 of them, in parts. A batch of 64 for each file took 30 times as long or more.
 if awk "BEGIN { exit !($all <= 8 * $one) }"; then pass batches_fill; else fail batches_fill "$one s for 1 file, $all s for 64"; fi
 
 # ---- folders ----

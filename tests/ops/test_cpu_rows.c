@@ -26,6 +26,24 @@ static enum gt_code loss_run(int threads, enum gt_dtype t, const struct loss_cas
 	return raw_try(threads, &call, (void *[]){(void *)x, (void *)target}, (void *[]){m, dx}, &step_args, e);
 }
 
+/* An evaluation has the bits of a training step, and the same bits if its rows are divided into two calls. */
+static void evaluation_check(enum gt_dtype t, const struct loss_case *k, const void *x, const int32_t *target, void *dx)
+{
+	struct gt_metrics train = {0}, whole = {0}, parts = {0};
+	struct loss_case first = *k, rest = *k;
+	struct gt_err e = {0};
+	first.n = (k->n + 1) / 3;
+	rest.n = k->n - first.n;
+	CHECK_OK(loss_run(1, t, k, x, target, dx, &train, &e), e);
+	CHECK_OK(loss_run(3, t, k, x, target, NULL, &whole, &e), e);
+	CHECK(!memcmp(&train, &whole, sizeof train));
+	if (first.n)
+		CHECK_OK(loss_run(3, t, &first, x, target, NULL, &parts, &e), e);
+	x = (const char *)x + (size_t)(first.n * k->c) * gt_dtype_size(t);
+	CHECK_OK(loss_run(1, t, &rest, x, target + first.n, NULL, &parts, &e), e);
+	CHECK_MSG(!memcmp(&whole, &parts, sizeof whole), "%s: loss %.17g, in parts %.17g", gt_opcode_name(k->code), whole.loss, parts.loss);
+}
+
 static void loss_check(const struct loss_case *k, enum gt_dtype t)
 {
 	int64_t n = k->n, c = k->c;
@@ -86,7 +104,8 @@ static void loss_check(const struct loss_case *k, enum gt_dtype t)
 	CHECK_OK(loss_run(3, t, k, x, target, dz, &m3, &e), e);
 	CHECK(!memcmp(&m, &m3, sizeof m) && !memcmp(dx, dz, (size_t)(n * c) * gt_dtype_size(t)));
 	CHECK_OK(loss_run(3, t, k, x, target, NULL, &me, &e), e);
-	CHECK(!memcmp(&m, &me, sizeof m));
+	CHECK(me.weight == m.weight && me.count == m.count && me.correct == m.correct && me.top5 == m.top5);
+	evaluation_check(t, k, x, target, dz);
 	/* The gradient may take the place of the logits. */
 	CHECK_OK(loss_run(1, t, k, x, target, x, &me, &e), e);
 	CHECK(!memcmp(dx, x, (size_t)(n * c) * gt_dtype_size(t)));

@@ -77,6 +77,8 @@ static const struct shape shapes[] = {
 	{32, 512, 4, 4, 512, true},   /* more transformed weights than caches hold */
 	{36, 256, 6, 6, 768, true},
 	{32, 640, 4, 4, 512, false},
+	{4, 32, 14, 14, 48, true},    /* 64 tiles: the last 16 rows of a product are two blocks of 8 */
+	{2, 160, 15, 19, 32, false},  /* 40 tiles: a last block of 4 rows */
 };
 
 static void each(enum gt_opcode code, bool add)

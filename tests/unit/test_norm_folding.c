@@ -52,7 +52,7 @@ static int norms_left(struct net *t, bool constant, bool train, enum gt_dtype co
 	if (train)
 		CHECK_OK(gt_graph_differentiate(t->g, &e), e);
 	CHECK_OK(gt_graph_fuse(t->g, &e), e);
-	CHECK_OK(gt_plan_fold_norms(s, t->g, false, &e), e);
+	CHECK_OK(gt_plan_fold_norms(s, t->g, NULL, false, &e), e);
 	CHECK_OK(gt_plan_fuse_for_backend(s, t->g, false, false, &e), e);
 	CHECK_OK(gt_plan_make(s, t->g, false, false, &p, &e), e);
 	gt_plan_close(p);
@@ -110,6 +110,44 @@ TEST(evaluations_fold)
 		CHECK((f->gamma < 0) == !strcmp(w, "conv2.weight"));
 		CHECK((f->b < 0) == !strcmp(w, "conv1.weight"));
 	}
+	net_close(&t);
+}
+
+/* Builds the evaluation of t for a batch, with the folds of `like`, and plans it in s. */
+static struct gt_plan *plan_batch(struct net *t, struct gt_space *s, int64_t batch, const struct gt_graph *like)
+{
+	struct gt_plan *p = NULL;
+	struct gt_err e;
+	CHECK_OK(gt_graph_build(t->a, &t->m, batch, GT_F32, false, &t->g, &e), e);
+	CHECK_OK(gt_graph_fuse(t->g, &e), e);
+	CHECK_OK(gt_plan_fold_norms(s, t->g, like, false, &e), e);
+	CHECK_OK(gt_plan_fuse_for_backend(s, t->g, false, false, &e), e);
+	CHECK_OK(gt_plan_make(s, t->g, false, false, &p, &e), e);
+	return p;
+}
+
+/* All plans of a session have the folds of its first graph, whatever the backend prefers for their batches. */
+TEST(same_folds)
+{
+	static const int64_t batch[] = {64, 1, 2, 3, 5, 8, 13, 100};
+	struct gt_plan *p[8];
+	struct net t;
+	residual_net(&t);
+	struct gt_space *s = space_open(true);
+	p[0] = plan_batch(&t, s, batch[0], NULL);
+	struct gt_graph *first = t.g, none = {0};
+	for (int i = 1; i < 8; i++) {
+		p[i] = plan_batch(&t, s, batch[i], first);
+		CHECK_MSG(t.g->nfolds == first->nfolds, "batch %d: %d folds", (int)batch[i], t.g->nfolds);
+		for (int k = 0; k < t.g->nfolds; k++)
+			CHECK(t.g->fold[k].w == first->fold[k].w && t.g->fold[k].mean == first->fold[k].mean);
+	}
+	struct gt_plan *q = plan_batch(&t, s, 4, &none);
+	CHECK_MSG(!t.g->nfolds && count(t.g, GT_OP_BATCHNORM) == 4, "%d folds although the first graph has none", t.g->nfolds);
+	gt_plan_close(q);
+	for (int i = 0; i < 8; i++)
+		gt_plan_close(p[i]);
+	space_close(s);
 	net_close(&t);
 }
 

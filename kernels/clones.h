@@ -1,5 +1,6 @@
 /* GT_CLONES before a function compiles it for several instruction sets; the dynamic loader selects one of them when the program starts.
- * GT_CPU_AVX512 and GT_CPU_AVX2 are true if this processor supports AVX-512 (F, BW, DQ, VL), or AVX2 with FMA.
+ * GT_CPU_AVX512, GT_CPU_BF16 and GT_CPU_AVX2 are true if this processor supports AVX-512 (F, BW, DQ, VL), its products of bf16 as well, or
+ * AVX2 with FMA.
  *
  * With GT_NO_CLONES, compiled and hand-written code uses only the instruction set of the compiler's -march. `make check-isa` uses it to
  * test and compare instruction sets. */
@@ -10,12 +11,18 @@
 #define GT_CPU_AVX512                                                                                                                      \
 	(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&                      \
 	 __builtin_cpu_supports("avx512vl"))
+#define GT_CPU_BF16 (GT_CPU_AVX512 && __builtin_cpu_supports("avx512bf16"))
 #define GT_CPU_AVX2 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
 #else
 #ifdef __AVX512VL__
 #define GT_CPU_AVX512 1
 #else
 #define GT_CPU_AVX512 0
+#endif
+#ifdef __AVX512BF16__
+#define GT_CPU_BF16 GT_CPU_AVX512
+#else
+#define GT_CPU_BF16 0
 #endif
 #ifdef __AVX2__
 #define GT_CPU_AVX2 1

@@ -437,7 +437,8 @@ enum gt_muon_adjust { GT_MUON_ORIGINAL, GT_MUON_RMS, GT_MUON_NONE, GT_MUON_SPECT
  *   p *= 1 - lr * weight_decay
  *   p -= lr * adjust(out, rest) * NS(d)
  * NS(d), the Newton-Schulz iteration: X = d / max(|d|, eps), transposed if d has more rows than columns; then ns_steps times
- * X = a X + (b A + c A A) X with A = X X^T. With a learning rate of 0, p does not change.
+ * X = a X + (b A + c A A) X with A = X X^T. With a 16-bit work copy, operands and results of its products are bf16, as in
+ * torch.optim.Muon; else f32. With a learning rate of 0, p does not change.
  * Jordan's original ("Muon: an optimizer for hidden layers in neural networks", 2024; airbench94_muon) lacks both factors
  * 1 - momentum: its d is this d times a constant, which NS divides out. */
 struct gt_attr_muon {

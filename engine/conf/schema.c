@@ -77,7 +77,7 @@ static bool weights_outputs(const struct gt_loss_row *row)
      .help = "apply weight decay to parameters of normalisations, as PyTorch does"}, \
     {P "ns_steps", GT_T_INT, A(ns_steps), "5", 1, 100, OPT(P), \
      .help = "number of Newton-Schulz iterations that make each update " \
-             "orthogonal; a GPU computes the iterations in bf16 if precision is bf16 or fp16"}, \
+             "orthogonal; computed in bf16, as in torch.optim.Muon, if precision is bf16 or fp16, otherwise in fp32"}, \
     {P "ns_coefficients", GT_T_FLOATS, A(ns), "[3.4445, -4.775, 2.0315]", -100, 100, OPT(P), \
      .help = "coefficients a, b, c of an iteration X = a X + (b A + c A A) X, where A = X X^T"}, \
     {P "adjust_lr", GT_T_ENUM, A(adjust), "\"original\"", .values = "original|match_rms_adamw|none|spectral_unclamped", OPT(P), \

@@ -1,7 +1,12 @@
 /* The operation muon: momentum over the flat arena, then for each matrix the Newton-Schulz iteration as products of oneDNN's sgemm. A
  * weight has the (blocked) layout of its convolution, so its elements are first copied into the order [out, other dimensions], and copied
- * back at the end. In f64, which is only a reference, the products are plain loops. */
+ * back at the end. In f64, which is only a reference, the products are plain loops.
+ *
+ * With a 16-bit work copy (precision = "bf16"), operands and results of the iteration are bf16 and its sums f32, as in torch.optim.Muon
+ * and the CUDA backend. They are in the memory of f32: gemm_bf16.c multiplies them, or, on processors without its instructions, sgemm,
+ * whose results are then rounded. */
 #include "cpu/dnnl_util.h"
+#include "cpu/gemm_bf16.h"
 #include "cpu/loops.h"
 #include "ew.h"
 #include "optimizer.h"
@@ -23,7 +28,8 @@ struct muon {
 	const struct gt_scalars *scalars;
 	uint16_t *work;
 	struct gt_attr_muon attr;
-	bool f64;
+	bool f64, bf16; /* bf16: precision of the iteration */
+	size_t at_products; /* byte offset in the workspace of that of gemm_bf16.c */
 	int n;
 	struct matrix *m;
 	int64_t most, side; /* most: number of elements of the largest matrix; side: largest of the shorter sides of the matrices */
@@ -42,24 +48,71 @@ struct args {
 	double scale, step; /* factors of the update p = p * scale - step * x */
 };
 
-/* Computes c[m, n] = alpha op(a) op(b) + beta c for contiguous matrices. */
-static enum gt_code gemm_f32(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, const float *b, float beta,
-                             float *c, struct gt_err *err)
+#define BLOCK 128 /* rows of a symmetric result that are computed at once, from the diagonal on */
+
+/* A product c[m, n] = alpha op(a) op(b) + beta c of contiguous matrices. symmetric: the result is. */
+struct product {
+	char ta, tb;
+	int64_t m, n, k;
+	double alpha, beta;
+	const void *a, *b;
+	void *c;
+	bool symmetric;
+};
+
+static void mirror_rows(const void *ctx, int64_t begin, int64_t end)
 {
-	dnnl_status_t st = dnnl_sgemm(ta, tb, m, n, k, alpha, a, ta == 'N' ? k : m, b, tb == 'N' ? n : k, beta, c, n);
-	return st == dnnl_success ? GT_OK : gt_fail(err, GT_EINTERNAL, "muon: sgemm failed with oneDNN's status %d", (int)st);
+	const struct product *p = ctx;
+	float *c = p->c;
+	for (int64_t j0 = 0; j0 < end; j0 += 16)
+		for (int64_t i = begin > j0 ? begin : j0; i < end; i++)
+			for (int64_t j = j0; j < j0 + 16 && j < i; j++)
+				c[i * p->n + j] = c[j * p->n + i];
 }
 
-static enum gt_code gemm_f64(char ta, char tb, int64_t m, int64_t n, int64_t k, double alpha, const double *a, const double *b, double beta,
-                             double *c, struct gt_err *err)
+GT_CLONES static void round_elements(const void *ctx, int64_t begin, int64_t end)
 {
-	(void)err;
-	for (int64_t i = 0; i < m; i++)
-		for (int64_t j = 0; j < n; j++) {
+	float *x = (float *)ctx;
+	for (int64_t i = begin; i < end; i++)
+		x[i] = gt_bf16_to_f32(gt_bf16_from_f32(x[i]));
+}
+
+static enum gt_code multiply_f32(struct gt_dev *dev, const struct muon *k, const struct product *p, char *scratch, struct gt_err *err)
+{
+	const float *a = p->a, *b = p->b;
+	float *c = p->c;
+	if (k->bf16 && gt_gemm_bf16_supported()) {
+		struct gt_gemm_bf16 g = {.ta = p->ta, .tb = p->tb, .m = p->m, .n = p->n, .k = p->k, .a = a, .b = b, .c = c,
+		                         .alpha = (float)p->alpha, .beta = (float)p->beta, .symmetric = p->symmetric};
+		gt_gemm_bf16_run(dev, &g, scratch + k->at_products);
+		return GT_OK;
+	}
+	int64_t lda = p->ta == 'N' ? p->k : p->m, ldb = p->tb == 'N' ? p->n : p->k, rows = p->symmetric ? BLOCK : p->m;
+	for (int64_t i = 0; i < p->m; i += rows) {
+		int64_t first = p->symmetric ? i : 0, m = p->m - i < rows ? p->m - i : rows;
+		dnnl_status_t st = dnnl_sgemm(p->ta, p->tb, m, p->n - first, p->k, (float)p->alpha, a + i * (p->ta == 'N' ? lda : 1), lda,
+		                              b + first * (p->tb == 'N' ? 1 : ldb), ldb, (float)p->beta, c + i * p->n + first, p->n);
+		if (st != dnnl_success)
+			return gt_fail(err, GT_EINTERNAL, "muon: sgemm failed with oneDNN's status %d", (int)st);
+	}
+	if (p->symmetric)
+		gt_cpu_for(dev, p->m, 65536 / p->n + 1, 1, mirror_rows, p);
+	if (k->bf16)
+		gt_cpu_for(dev, p->m * p->n, 65536, 64, round_elements, c);
+	return GT_OK;
+}
+
+static enum gt_code multiply_f64(struct gt_dev *dev, const struct muon *k, const struct product *p, char *scratch, struct gt_err *err)
+{
+	const double *a = p->a, *b = p->b;
+	double *c = p->c;
+	(void)dev, (void)k, (void)scratch, (void)err;
+	for (int64_t i = 0; i < p->m; i++)
+		for (int64_t j = 0; j < p->n; j++) {
 			double sum = 0;
-			for (int64_t l = 0; l < k; l++)
-				sum += a[ta == 'N' ? i * k + l : l * m + i] * b[tb == 'N' ? l * n + j : j * k + l];
-			c[i * n + j] = alpha * sum + (beta == 0 ? 0 : beta * c[i * n + j]);
+			for (int64_t l = 0; l < p->k; l++)
+				sum += a[p->ta == 'N' ? i * p->k + l : l * p->m + i] * b[p->tb == 'N' ? l * p->n + j : j * p->k + l];
+			c[i * p->n + j] = p->alpha * sum + (p->beta == 0 ? 0 : p->beta * c[i * p->n + j]);
 		}
 	return GT_OK;
 }
@@ -131,14 +184,17 @@ enum gt_code gt_cpu_muon(struct gt_dev *dev, const struct gt_opcall *call, struc
 	const char *why = gt_update_check(call);
 	struct muon *k;
 	enum gt_code code = GT_OK;
+	size_t products = 0;
 	(void)dev;
 	if (why || (work && work->dtype != GT_BF16))
 		return gt_opcall_refuse(call, err, why ? why : "the work copy must be bf16");
-	GT_LOOP_NEW(k, slots, call, f64 ? "muon:f64" : "muon:sgemm", err);
+	const char *text = f64 ? "muon:f64" : !work ? "muon:sgemm" : gt_gemm_bf16_supported() ? "muon:avx512_bf16" : "muon:sgemm:bf16";
+	GT_LOOP_NEW(k, slots, call, text, err);
 	k->loop.head.launch = launch_muon;
 	k->loop.head.release = release_muon;
 	k->attr = *attr;
 	k->f64 = f64;
+	k->bf16 = work && !f64;
 	k->n = attr->update.nseg;
 	k->m = calloc((size_t)k->n + 1, sizeof *k->m);
 	if (!k->m)
@@ -150,9 +206,12 @@ enum gt_code gt_cpu_muon(struct gt_dev *dev, const struct gt_opcall *call, struc
 		*m = (struct matrix){.rows = d->dim[0], .cols = gt_tdesc_count(d) / d->dim[0], .begin = s->begin, .elements = s->end - s->begin,
 		                     .hyper = *s};
 		m->adjust = gt_muon_adjust(attr->adjust, m->rows, m->cols);
-		int64_t side = m->rows < m->cols ? m->rows : m->cols;
+		int64_t side = m->rows < m->cols ? m->rows : m->cols, other = m->rows + m->cols - side;
 		k->most = m->elements > k->most ? m->elements : k->most;
 		k->side = side > k->side ? side : k->side;
+		size_t bytes = gt_gemm_bf16_scratch(side, side, other), next = gt_gemm_bf16_scratch(m->rows, m->cols, side);
+		products = bytes > products ? bytes : products;
+		products = next > products ? next : products;
 		code = make_map(d, &m->map, err);
 	}
 	if (code != GT_OK) {
@@ -161,7 +220,8 @@ enum gt_code gt_cpu_muon(struct gt_dev *dev, const struct gt_opcall *call, struc
 	}
 	k->attr.update.seg = NULL; /* the segments belong to the caller, so the kernel keeps no pointer to them */
 	k->attr.desc = NULL;
-	k->loop.head.scratch = (size_t)(3 * k->most + 2 * k->side * k->side) * (f64 ? sizeof(double) : sizeof(float));
+	k->at_products = ((size_t)(3 * k->most + 2 * k->side * k->side) * (f64 ? sizeof(double) : sizeof(float)) + 63) / 64 * 64;
+	k->loop.head.scratch = k->at_products + (k->bf16 && gt_gemm_bf16_supported() ? products : 0);
 	*out = &k->loop.head;
 	return GT_OK;
 }

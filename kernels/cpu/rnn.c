@@ -84,7 +84,7 @@ enum gt_code gt_cpu_rnn(struct gt_dev *dev, const struct gt_opcall *call, struct
 		return gt_opcall_refuse(call, err, "at most 2^31 samples and tokens are supported");
 	GT_LOOP_NEW(k, slots, call, NULL, err);
 	k->loop.head.launch = launch_rnn;
-	k->isa = gt_rnn_isa();
+	k->isa = gt_rnn_isa(y->dtype == GT_BF16);
 	k->back = back;
 	struct gt_rnn *r = &k->shape;
 	*r = (struct gt_rnn){.n = y->dim[0], .t = y->dim[1], .h = y->dim[2], .gates = lstm ? 4 : 3, .bf16 = y->dtype == GT_BF16,

@@ -37,6 +37,22 @@ static int32_t sample_of(const struct gt_rnn *r, int64_t group, int64_t i, int32
 #define ZERO() _mm512_setzero_ps()
 #define N(name) name##_avx512
 #define MR 6
+#define PAIR 1
+#include "cpu/rnn_step.inc"
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512")
+#define V __m512
+#define VW 16
+#define LOAD(p) _mm512_load_ps(p)
+#define STORE(p, v) _mm512_store_ps(p, v)
+#define BCAST(x) _mm512_set1_ps(x)
+#define FMA(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
+#define ZERO() _mm512_setzero_ps()
+#define N(name) name##_avx512_bf16
+#define MR 6
+#define PAIR 2
 #include "cpu/rnn_step.inc"
 #pragma GCC pop_options
 
@@ -51,6 +67,7 @@ static int32_t sample_of(const struct gt_rnn *r, int64_t group, int64_t i, int32
 #define ZERO() _mm256_setzero_ps()
 #define N(name) name##_avx2
 #define MR 3
+#define PAIR 1
 #include "cpu/rnn_step.inc"
 #pragma GCC pop_options
 #elif defined(__aarch64__)
@@ -65,6 +82,7 @@ static int32_t sample_of(const struct gt_rnn *r, int64_t group, int64_t i, int32
 #define ZERO() vdupq_n_f32(0)
 #define N(name) name##_neon
 #define MR 6
+#define PAIR 1
 #include "cpu/rnn_step.inc"
 #endif
 
@@ -79,22 +97,26 @@ typedef float vec4 __attribute__((vector_size(16)));
 #define ZERO() ((vec4){0, 0, 0, 0})
 #define N(name) name##_plain
 #define MR 2
+#define PAIR 1
 #include "cpu/rnn_step.inc"
 
-#define ISA(id, w)                                                                                                                         \
+#define ISA(id, w, pair)                                                                                                                   \
 	{                                                                                                                                      \
-		#id, w, pack_forward_##id, pack_backward_##id, run_forward_##id, run_backward_##id                                                 \
+		#id, w, pair, pack_forward_##id, pack_backward_##id, run_forward_##id, run_backward_##id                                           \
 	}
-static const struct gt_rnn_isa plain = ISA(plain, 4);
+static const struct gt_rnn_isa plain = ISA(plain, 4, 1);
 #if defined(__x86_64__)
-static const struct gt_rnn_isa avx512 = ISA(avx512, 16), avx2 = ISA(avx2, 8);
+static const struct gt_rnn_isa avx512_bf16 = ISA(avx512_bf16, 16, 2), avx512 = ISA(avx512, 16, 1),
+                               avx2 = ISA(avx2, 8, 1);
 #elif defined(__aarch64__)
-static const struct gt_rnn_isa neon = ISA(neon, 4);
+static const struct gt_rnn_isa neon = ISA(neon, 4, 1);
 #endif
 
 const struct gt_rnn_isa *gt_rnn_isa_named(const char *name)
 {
 #if defined(__x86_64__)
+	if (!strcmp(name, "avx512_bf16"))
+		return GT_CPU_BF16 ? &avx512_bf16 : NULL;
 	if (!strcmp(name, "avx512"))
 		return GT_CPU_AVX512 ? &avx512 : NULL;
 	if (!strcmp(name, "avx2"))
@@ -106,11 +128,11 @@ const struct gt_rnn_isa *gt_rnn_isa_named(const char *name)
 	return strcmp(name, "plain") ? NULL : &plain;
 }
 
-const struct gt_rnn_isa *gt_rnn_isa(void)
+const struct gt_rnn_isa *gt_rnn_isa(bool bf16)
 {
-	static const char *const names[] = {"avx512", "avx2", "neon", "plain"};
+	static const char *const names[] = {"avx512_bf16", "avx512", "avx2", "neon", "plain"};
 	const struct gt_rnn_isa *isa = NULL;
-	for (int i = 0; !isa; i++)
+	for (int i = bf16 ? 0 : 1; !isa; i++)
 		isa = gt_rnn_isa_named(names[i]);
 	return isa;
 }

@@ -5,7 +5,7 @@
  *
  * Precision of the iteration: with a 16-bit work copy (precision = "bf16", "fp16") its operands and results are bf16 and its sums f32, as
  * in the author's code and torch.optim.Muon. Otherwise it is f32, with products in tf32 if the config enables them. Momentum and weights
- * are always f32, sums of squares f64. The CPU backend iterates in f32 in every precision.
+ * are always f32, sums of squares f64. The CPU backend has the same rule.
  *
  * X, [rows, cols] in row-major order, is a column-major Xc of [cols, rows]. If rows <= cols,
  *   A = X X'  is  Xc' Xc       P = c A A + b A       Y = P X + a X  is  Xc P + a Xc

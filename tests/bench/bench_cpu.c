@@ -44,14 +44,14 @@ static void fill_floats(float *p, int64_t n, const char *name)
 		p[i] = (float)harness_number(hash, i);
 }
 
-/* One tensor and its gradient. States are not negative. */
+/* One tensor and its gradient, in bf16 with the copy of the weights that a step computes with. States are not negative. */
 static void make_update(struct bench *b)
 {
 	const struct gt_optimizer_row *row = update_optimizer(b->c);
 	struct gt_err err = {0};
 	struct gt_tdesc w = gt_tdesc_make(GT_F32, b->c->in[0].rank, b->c->in[0].dim, false);
 	int64_t n = gt_tdesc_count(&w);
-	struct gt_tdesc flat = gt_tdesc_make(GT_F32, 1, &n, false);
+	struct gt_tdesc flat = gt_tdesc_make(GT_F32, 1, &n, false), work = gt_tdesc_make(GT_BF16, 1, &n, false);
 	const struct gt_tdesc *desc = &w;
 	struct gt_seg seg = {.end = n, .lr_mul = 1, .weight_decay = opcase_number(b->c, "weight_decay", 0)};
 	struct gt_attr_muon attr = {.update = {.seg = &seg, .nseg = 1}, .desc = &desc, .ns_steps = 5, .ns = {3.4445, -4.7750, 2.0315}};
@@ -66,14 +66,21 @@ static void make_update(struct bench *b)
 	call.in[call.nin++] = &flat, call.in[call.nin++] = &flat;
 	for (int i = 0; i < update->nslots; i++)
 		call.in[call.nin++] = gt_update_has(update, &attr.update, i) ? &flat : NULL;
+	if (b->type == GT_BF16) {
+		call.nin++; /* scalars */
+		call.in[call.nin++] = &work;
+		attr.update.work_dtype = GT_BF16;
+	}
 	if (h.be->prepare(h.dev, &call, &b->update, &err) != GT_OK ||
 	    h.be->alloc(h.dev, h.be->scratch(b->update) + 1, &b->scratch, &err) != GT_OK)
 		die(&err);
 	b->nin = call.nin;
 	for (int i = 0; i < call.nin; i++)
 		if (call.in[i]) {
-			if (h.be->alloc(h.dev, gt_tdesc_bytes(&flat), &b->in[i], &err) != GT_OK)
+			if (h.be->alloc(h.dev, gt_tdesc_bytes(call.in[i]), &b->in[i], &err) != GT_OK)
 				die(&err);
+			if (call.in[i] == &work)
+				continue;
 			fill_floats(b->in[i], n, i ? "g" : "p");
 			for (int64_t j = 0; i > 1 && j < n; j++)
 				((float *)b->in[i])[j] *= ((float *)b->in[i])[j];
@@ -157,7 +164,7 @@ static void print_case(const struct opcase *c, enum gt_dtype type)
 	if (b.update) {
 		time_best(&b, 0, 0, 0, 0.3, at);
 		for (int i = 0; i < b.nin; i++)
-			bytes += b.in[i] ? 4.0 * (i == 1 ? 1 : 2) : 0;
+			bytes += !b.in[i] ? 0 : type == GT_BF16 && i == b.nin - 1 ? 2 : 4.0 * (i == 1 ? 1 : 2);
 		for (int i = 0; i < c->in[0].rank; i++)
 			bytes *= (double)c->in[0].dim[i];
 		print_rates(c->name, c->type + 7, type, at[0], 0, bytes, h.be->describe(b.update));
@@ -218,7 +225,7 @@ int main(int argc, char **argv)
 	for (int i = 0; !server && i < t.ncases; i++)
 		if (argc < 2 || strstr(t.cases[i].name, argv[1])) {
 			print_case(&t.cases[i], GT_F32);
-			if (strncmp(t.cases[i].type, "update:", 7))
+			if (strncmp(t.cases[i].type, "update:", 7) || !strcmp(t.cases[i].type, "update:muon"))
 				print_case(&t.cases[i], GT_BF16);
 		}
 	harness_close(&h);

@@ -63,7 +63,7 @@ def main():
         if not f or (a.words and not any(w in f[0] for w in a.words)):
             continue
         for dtype in ["f32", "bf16"]:
-            if (a.type or dtype) != dtype or (dtype == "bf16" and f[2].startswith("update:")):
+            if (a.type or dtype) != dtype or (dtype == "bf16" and f[2].startswith("update:") and f[2] != "update:muon"):
                 continue
             rounds = [(ours.time(f[0], dtype, a.seconds), torch.time(f[0], dtype, a.seconds)) for _ in range(a.rounds)]
             mid = [[statistics.median(r[side][part] for r in rounds) for part in (0, 1)] for side in (0, 1)]

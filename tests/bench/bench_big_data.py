@@ -3,10 +3,10 @@
 
 Usage: bench_big_data.py GTRAIN WORKDIR DATA...
 
-DATA is a file or folder of tests/bench/make_big_data.py. For each, runs init, check, show, run and resume in WORKDIR, and prints a row
-for each command: seconds of processor time and of wall time, and the peak of resident memory in MB. run and resume are measured until
-their first step is done; then they get SIGTERM, and the rest (the checkpoint, the end) is not measured. The row of a command that fails
-has the message.
+DATA is a file or folder of tests/bench/make_big_data.py, WORKDIR an empty folder. For each DATA, runs init, check, show, run and resume in
+WORKDIR, and prints a row for each command: seconds of processor time and of wall time, and the peak of resident memory in MB. run and
+resume are measured until their first step is done; then they get SIGTERM, and the rest (the checkpoint, the end) is not measured. The row
+of a command that fails has the message.
 """
 import json
 import os

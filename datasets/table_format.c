@@ -27,11 +27,14 @@ static uint64_t count_raw_bytes(const void *raw, const struct gt_fitted *l)
 	return gt_table_bytes(raw) + (l ? gt_table_texts_bytes(raw, &l->table) : 0);
 }
 
-static enum gt_code set_row_ids(const struct gt_data_table *t, struct gt_dataset *d, struct gt_err *err)
+/* Moves the hashes of the rows from the table to the marks. */
+static enum gt_code set_row_ids(struct gt_data_table *t, struct gt_dataset *d, struct gt_err *err)
 {
 	GT_CALLOC(d->mark, t->n, err);
 	for (int64_t i = 0; i < t->n; i++)
 		d->mark[i].id = t->row_id[i];
+	free(t->row_id);
+	t->row_id = NULL;
 	return GT_OK;
 }
 

@@ -109,93 +109,164 @@ static enum gt_code split_by_draws(const struct division *d, char *is_valid, str
 }
 
 /* ---- a share of each class -------------------------------------------------------------------------------------------------- */
+/* A sample of a bucket. */
 struct drawn {
-	uint64_t id;
 	double draw;
+	uint64_t id;
 	int64_t index;
 	int32_t class;
 };
 
-static int by_class_and_draw(const void *a, const void *b)
+/* The samples in buckets of rising draws. The samples of an id have the same draw, so that they are in the same bucket. */
+struct buckets {
+	int64_t n;      /* number of buckets */
+	int64_t *end;   /* [n] end of each bucket in `index`; while buckets are filled, where the next sample goes */
+	int64_t *index; /* the samples, by bucket */
+	struct drawn *drawn; /* [largest bucket] the samples of one bucket, sorted */
+};
+
+/* The samples of a class that are in "valid" so far. */
+struct class_taken {
+	int64_t taken;
+	bool seen;  /* a sample of the class came up */
+	bool first; /* the samples that come up first are taken, whatever their number */
+};
+
+static int by_draw_and_class(const void *a, const void *b)
 {
 	const struct drawn *x = a, *y = b;
-	if (x->class != y->class)
-		return x->class < y->class ? -1 : 1;
 	if (x->draw != y->draw)
 		return x->draw < y->draw ? -1 : 1;
-	return (x->id > y->id) - (x->id < y->id);
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return (x->class > y->class) - (x->class < y->class);
 }
 
-/* Returns the number of samples at the beginning of s[n] that have the same id. */
-static int64_t count_same(const struct drawn *s, int64_t n)
+static int64_t find_bucket(const struct division *d, const struct buckets *b, int64_t i)
 {
-	int64_t same = 1;
-	while (same < n && s[same].id == s[0].id)
-		same++;
-	return same;
+	return (int64_t)(draw_uniform(d->key, d->mark[i].id) * (double)b->n); /* below n, because a draw is below 1 */
 }
 
-static void set_group(const struct drawn *s, int64_t n, char to, char *is_valid)
+static void free_buckets(struct buckets *b)
 {
-	for (int64_t i = 0; i < n; i++)
-		is_valid[s[i].index] = to;
+	free(b->end);
+	free(b->index);
+	free(b->drawn);
 }
 
-/* Puts the `take` samples with the lowest draws of a class into "valid". s[n]: the samples of the class, sorted by their draws. Samples
- * with the same id stay together, so the number may differ from `take` if there are such samples. */
-static void take_lowest(const struct drawn *s, int64_t n, int64_t take, char *is_valid)
+static enum gt_code fill_buckets(const struct division *d, struct buckets *b, struct gt_err *err)
 {
-	int64_t taken = 0, same;
-	for (int64_t i = 0; i < n; i += same) {
-		same = count_same(s + i, n - i);
-		if (taken + same / 2 >= take || taken + same >= n)
-			continue;
-		set_group(s + i, same, 1, is_valid);
-		taken += same;
+	enum { EACH = 1024, MOST = 1 << 16 }; /* samples of a bucket; buckets whose ends stay in the cache */
+	int64_t largest = 0, at = 0;
+	*b = (struct buckets){.n = d->n / EACH < MOST ? d->n / EACH + 1 : MOST};
+	GT_CALLOC(b->end, b->n, err);
+	GT_CALLOC(b->index, d->n, err);
+	for (int64_t i = 0; i < d->n; i++)
+		b->end[find_bucket(d, b, i)]++;
+	for (int64_t k = 0; k < b->n; k++) {
+		int64_t count = b->end[k];
+		largest = count > largest ? count : largest;
+		b->end[k] = at;
+		at += count;
 	}
-	if (!taken && take && (same = count_same(s, n)) < n)
-		set_group(s, same, 1, is_valid);
+	for (int64_t i = 0; i < d->n; i++)
+		b->index[b->end[find_bucket(d, b, i)]++] = i;
+	GT_CALLOC(b->drawn, largest, err);
+	return GT_OK;
 }
 
-static int by_sample_id(const void *a, const void *b)
+/* Writes the samples of bucket k to b->drawn, sorted by draw, id and class. Returns their number. */
+static int64_t sort_bucket(const struct division *d, struct buckets *b, int64_t k)
 {
-	const struct drawn *x = a, *y = b;
-	return (x->id > y->id) - (x->id < y->id);
+	int64_t begin = k ? b->end[k - 1] : 0, n = b->end[k] - begin;
+	for (int64_t j = 0; j < n; j++) {
+		int64_t i = b->index[begin + j];
+		b->drawn[j] = (struct drawn){draw_uniform(d->key, d->mark[i].id), d->mark[i].id, i, d->stratum[i]};
+	}
+	if (n > 1)
+		qsort(b->drawn, (size_t)n, sizeof *b->drawn, by_draw_and_class);
+	return n;
 }
 
-/* If samples of different classes have the same id and one of them is in "train", puts all of them into "train". */
-static void join_ids(struct drawn *s, int64_t n, char *is_valid)
+/* Returns whether the next `same` samples of a class, which have the same id, are in "valid". They stay together, so that the number is
+ * only the closest possible one if there are such samples. *open: number of classes that may take more samples. */
+static bool take_same(const struct gt_class_share *q, struct class_taken *c, int64_t same, int64_t *open)
 {
-	qsort(s, (size_t)n, sizeof *s, by_sample_id);
+	bool first = c->first && !c->seen && same < q->n;
+	bool takes = first || (c->taken + same / 2 < q->take && c->taken + same < q->n);
+	bool was_open = c->taken < q->take;
+	c->seen = true;
+	c->taken += takes ? same : 0;
+	*open -= was_open && c->taken >= q->take;
+	return takes;
+}
+
+/* Divides the n samples of an id. Two classes may have the same id: then the samples are in "train" if a class has them in "train". */
+static void divide_id(const struct drawn *s, int64_t n, const struct gt_class_share *q, struct class_taken *c, int64_t *open,
+                      char *is_valid)
+{
+	bool all = true;
 	for (int64_t i = 0, same; i < n; i += same) {
-		char all = 1;
-		same = count_same(s + i, n - i);
-		for (int64_t k = i; k < i + same; k++)
-			all &= is_valid[s[k].index];
-		set_group(s + i, same, all, is_valid);
+		for (same = 1; i + same < n && s[i + same].class == s[i].class;)
+			same++;
+		all &= take_same(&q[s[i].class], &c[s[i].class], same, open);
+	}
+	for (int64_t i = 0; i < n && all; i++)
+		is_valid[s[i].index] = 1;
+}
+
+/* Divides the samples, from the lowest draw on, until each class has its share. */
+static void divide_buckets(const struct division *d, struct buckets *b, const struct gt_class_share *q, struct class_taken *c,
+                           char *is_valid)
+{
+	int64_t open = 0;
+	for (int64_t k = 0; k < d->strata; k++)
+		open += q[k].take > 0;
+	for (int64_t k = 0; k < b->n && open; k++) {
+		int64_t n = sort_bucket(d, b, k);
+		for (int64_t i = 0, same; i < n; i += same) {
+			for (same = 1; i + same < n && b->drawn[i + same].id == b->drawn[i].id;)
+				same++;
+			divide_id(b->drawn + i, same, q, c, &open, is_valid);
+		}
 	}
 }
 
-/* Divides the samples of each class by its share: those with the lowest draws get into "valid". */
+/* Takes the share of each class: its samples with the lowest draws. A class that could take none, because too many samples have the same
+ * id, takes those with the lowest draw. */
+static enum gt_code take_shares(const struct division *d, const struct gt_class_share *q, struct buckets *b, char *is_valid,
+                                struct gt_err *err)
+{
+	bool again = false;
+	struct class_taken *c;
+	GT_CALLOC(c, d->strata, err);
+	divide_buckets(d, b, q, c, is_valid);
+	for (int64_t k = 0; k < d->strata; k++) {
+		bool first = q[k].take && !c[k].taken;
+		c[k] = (struct class_taken){.first = first};
+		again |= first;
+	}
+	if (again)
+		divide_buckets(d, b, q, c, is_valid);
+	free(c);
+	return GT_OK;
+}
+
 static enum gt_code split_classes(const struct division *d, char *is_valid, struct gt_err *err)
 {
-	struct gt_class_share *q = calloc((size_t)d->strata, sizeof *q);
-	struct drawn *s = malloc(((size_t)d->n + 1) * sizeof *s);
-	enum gt_code code = q && s ? GT_OK : gt_fail_memory(err, (size_t)d->n * sizeof *s);
-	for (int64_t i = 0; i < d->n && code == GT_OK; i++) {
-		s[i] = (struct drawn){d->mark[i].id, draw_uniform(d->key, d->mark[i].id), i, d->stratum[i]};
+	struct buckets b = {0};
+	struct gt_class_share *q;
+	GT_CALLOC(q, d->strata, err);
+	for (int64_t i = 0; i < d->n; i++) {
 		q[d->stratum[i]].n++;
 		is_valid[i] = 0;
 	}
-	if (code == GT_OK) {
-		gt_class_shares(q, d->strata, d->n, (int64_t)(d->share * (double)d->n + 0.5), true);
-		qsort(s, (size_t)d->n, sizeof *s, by_class_and_draw);
-		for (int64_t k = 0, at = 0; k < d->strata; at += q[k++].n)
-			take_lowest(s + at, q[k].n, q[k].take, is_valid);
-		join_ids(s, d->n, is_valid);
-	}
+	gt_class_shares(q, d->strata, d->n, (int64_t)(d->share * (double)d->n + 0.5), true);
+	enum gt_code code = fill_buckets(d, &b, err);
+	if (code == GT_OK)
+		code = take_shares(d, q, &b, is_valid, err);
+	free_buckets(&b);
 	free(q);
-	free(s);
 	return code;
 }
 

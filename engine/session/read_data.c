@@ -148,11 +148,21 @@ static enum gt_code read_known(const struct gt_session_spec *spec, struct gt_dat
 	return spec->measure ? measure_all_samples(spec, facts.files, out->memory, ds, err) : GT_OK;
 }
 
+/* Returns the number of samples that the run uses of all splits. */
+static int64_t count_used(const struct gt_session_files *f)
+{
+	int64_t n = 0;
+	for (int i = 0; i < GT_SPLITS; i++)
+		n += f->index[i] && i != GT_TRAIN && !(i == GT_VALID && f->index[GT_TRAIN]) ? f->count[i] : f->set[i].n;
+	return n;
+}
+
 /* Computes the content hash of each encoded image (d->mark[i]) if the hashes are stored, or compared with those of a checkpoint. */
 static void hash_contents(const struct gt_session_spec *spec, struct gt_session_files *out)
 {
+	bool stored = spec->train && !spec->samples_only && count_used(out) <= GT_SAMPLES_MAX;
 	for (int i = 0; i < GT_SPLITS; i++)
-		if (out->set[i].source && out->set[i].mark && ((spec->train && !spec->samples_only) || out->was.listed))
+		if (out->set[i].source && out->set[i].mark && (stored || out->was.listed))
 			gt_source_contents(out->set[i].source, out->set[i].mark, out->set[i].n);
 }
 
@@ -246,6 +256,8 @@ static enum gt_code list_used(const struct gt_session_spec *spec, struct gt_sess
 	u->by_number = out->was.by_number && spec->ckpt;
 	u->by_draw = spec->ckpt ? out->was.by_draw : !spec->conf->data.stratify;
 	u->changed = out->was.changed || out->differs || out->stayed;
+	if (count_used(out) > GT_SAMPLES_MAX) /* more than data.json lists */
+		return GT_OK;
 	if (out->index[GT_TRAIN])
 		GT_TRY(list_part(train, out->index[GT_VALID], out->count[GT_VALID], &u->list[GT_VALID], err));
 	for (int i = 0; i < GT_SPLITS; i++) {

@@ -1,5 +1,7 @@
 /* Samples that are recognised by what they are: the division by identity, the list in a checkpoint, and what is measured. */
 #include "base/arena.h"
+#include "base/philox.h"
+#include "exec/class_shares.h"
 #include "exec/split_samples.h"
 #include "store/data_facts.h"
 #include "test.h"
@@ -126,6 +128,89 @@ TEST(ids_stay_together)
 			CHECK(mark[k].id != mark[i].id || valid[k] == valid[i]);
 	}
 	CHECK_MSG(abs(held - n / 5) <= 20, "%d of %d", held, n); /* a pair of each class, and the ten pairs of two classes */
+}
+
+/* ---- a plain division, by sorting all samples of a class ----------------------------------------------------------------------- */
+struct plain {
+	double draw;
+	uint64_t id;
+	int index, class;
+};
+
+static int by_class_then_draw(const void *a, const void *b)
+{
+	const struct plain *x = a, *y = b;
+	if (x->class != y->class)
+		return x->class < y->class ? -1 : 1;
+	if (x->draw != y->draw)
+		return x->draw < y->draw ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+static int count_equal(const struct plain *s, int n)
+{
+	int same = 1;
+	while (same < n && s[same].id == s[0].id)
+		same++;
+	return same;
+}
+
+/* Divides the samples as gt_split_samples with classes must do. */
+static void divide_plainly(uint64_t seed, double share, const struct gt_sample_mark *mark, int n, const int32_t *class, int classes,
+                           char *valid)
+{
+	static struct plain s[N];
+	struct gt_class_share q[64] = {0};
+	for (int i = 0; i < n; i++) {
+		struct gt_philox r = gt_rng_draw(gt_rng_key(seed, GT_RNG_SPLIT, 1), (uint32_t)mark[i].id, (uint32_t)(mark[i].id >> 32), 0, 0);
+		s[i] = (struct plain){(double)(((uint64_t)r.v[0] << 32 | r.v[1]) >> 11) * 0x1p-53, mark[i].id, i, class[i]};
+		q[class[i]].n++;
+		valid[i] = 0;
+	}
+	gt_class_shares(q, classes, n, (int64_t)(share * n + 0.5), true);
+	qsort(s, (size_t)n, sizeof *s, by_class_then_draw);
+	for (int k = 0, at = 0; k < classes; at += (int)q[k++].n) {
+		int64_t taken = 0;
+		for (int i = 0, same; i < q[k].n; i += same) {
+			same = count_equal(s + at + i, (int)q[k].n - i);
+			bool takes = taken + same / 2 < q[k].take && taken + same < q[k].n;
+			for (int j = 0; takes && j < same; j++, taken++)
+				valid[s[at + i + j].index] = 1;
+		}
+		int first = q[k].n ? count_equal(s + at, (int)q[k].n) : 0;
+		for (int j = 0; !taken && q[k].take && first < q[k].n && j < first; j++)
+			valid[s[at + j].index] = 1;
+	}
+	for (int i = 0; i < n; i++) /* an id that is in "train" once is not in "valid" */
+		for (int j = 0; j < n && valid[i]; j++)
+			valid[i] = mark[j].id != mark[i].id || valid[j];
+}
+
+/* The division is that of the plain sort: with few and many samples of the same id, in one class or several, and over several buckets. */
+TEST(division_equals_sort)
+{
+	static struct gt_sample_mark mark[N];
+	static int32_t class[N];
+	static char valid[N], plain[N];
+	static const struct {
+		int n, classes, ids;
+	} of[] = {{4000, 1, 4000}, {4000, 7, 4000}, {3000, 20, 900}, {500, 3, 40}, {200, 40, 30}, {64, 2, 3}, {64, 5, 1}, {1, 1, 1}, {9, 9, 9}};
+	struct gt_err e = {0};
+	for (size_t k = 0; k < sizeof of / sizeof *of; k++)
+		for (uint64_t seed = 0; seed < 12; seed++) {
+			double share = seed % 3 == 0 ? 0.2 : seed % 3 == 1 ? 0.05 : 0.6;
+			int differs = 0;
+			for (int i = 0; i < of[k].n; i++) {
+				struct gt_philox r = gt_rng_draw(seed, (uint32_t)i, (uint32_t)k, 1, 2);
+				mark[i] = mark_of((int)(r.v[0] % (uint32_t)of[k].ids), i);
+				class[i] = (int32_t)(r.v[1] % (uint32_t)of[k].classes);
+			}
+			CHECK_OK(gt_split_samples(seed, share, mark, of[k].n, class, of[k].classes, NULL, valid, &e), e);
+			divide_plainly(seed, share, mark, of[k].n, class, of[k].classes, plain);
+			for (int i = 0; i < of[k].n; i++)
+				differs += valid[i] != plain[i];
+			CHECK_MSG(!differs, "case %zu, seed %d: %d differ", k, (int)seed, differs);
+		}
 }
 
 /* Small classes: one sample in each split if the share is half a sample or more; never without a training sample. */

@@ -27,7 +27,7 @@
 
 /* Version of this interface. It depends on the number of operations, because a new row in GT_OPCODES changes the codes of the rows after
  * it, and on the keys of optimizers, which are members of struct gt_attr_update. */
-#define GT_BACKEND_ABI (11u << 24 | (unsigned)sizeof(struct gt_attr_update) << 16 | (unsigned)GT_OP_COUNT)
+#define GT_BACKEND_ABI (12u << 24 | (unsigned)sizeof(struct gt_attr_update) << 16 | (unsigned)GT_OP_COUNT)
 /* Number of events: record() and wait() take 0 ... GT_EVENTS - 1. The last GT_EVENTS_ENGINE are reserved for the executor and the
  * loaders. */
 #define GT_EVENTS 1024
@@ -60,6 +60,7 @@ struct gt_dev_opts {
 	bool tf32;          /* allow rounding the operands of f32 matrix products and convolutions to tf32; ignored by devices without it */
 	/* let prepare() choose among implementations by timing them; ignored if deterministic is true, and by the CPU backend */
 	bool autotune;
+	bool cudnn_attention; /* compute attention in 16 bits with cuDNN's fused kernels; ignored by devices without them */
 };
 
 enum gt_copy { GT_COPY_H2D, GT_COPY_D2H, GT_COPY_D2D }; /* host to device, device to host, device to device */

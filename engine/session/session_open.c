@@ -34,6 +34,7 @@ static enum gt_code open_device(struct gt_session *s, const struct gt_session_sp
 	                           .deterministic = c->reproducible != GT_REPRO_NONE,
 	                           .winograd = c->winograd,
 	                           .autotune = c->autotune,
+	                           .cudnn_attention = c->cudnn_attention,
 	                           .tf32 = c->precision == GT_PREC_TF32};
 	GT_TRY(gt_device_for(c, spec->paper ? "null" : word, &opts, &s->device, err));
 	if (spec->against)

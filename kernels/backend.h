@@ -61,6 +61,7 @@ struct gt_dev_opts {
 	bool tf32;          /* allow rounding the operands of f32 matrix products and convolutions to tf32; ignored by devices without it */
 	/* let prepare() choose among implementations by timing them; ignored if deterministic is true, and by the CPU backend */
 	bool autotune;
+	bool cudnn_attention; /* compute attention in 16 bits with cuDNN's fused kernels; ignored by devices without them */
 };
 
 enum gt_copy { GT_COPY_H2D, GT_COPY_D2H, GT_COPY_D2D }; /* host to device, device to host, device to device */

@@ -206,6 +206,7 @@ struct gt_conf {
 	int64_t threads;    /* number of CPU threads of each rank; 0: chosen automatically */
 	bool winograd;
 	bool autotune;
+	bool cudnn_attention;
 	bool cuda_graphs;
 	int64_t window;     /* maximum number of steps queued on a GPU; 0: steps for about 0.1 s */
 	struct gt_conf_data data;

@@ -111,6 +111,10 @@ const struct gt_row gt_rows[] = {
     {"autotune", GT_T_BOOL, AT(autotune), "true",
      .help = "on a GPU, choose convolution kernels by timing the best candidates at the first start, and keep the choice in the user's "
              "cache; applies only if reproducible = \"none\""},
+    {"cudnn_attention", GT_T_BOOL, AT(cudnn_attention), "false",
+     .help = "on a GPU, if precision is bf16 or fp16, compute attention with cuDNN's fused kernels, which use tensor cores and round the "
+             "weights of the keys to 16 bits; cuDNN 9.16 or newer compiles them at each start; shapes that cuDNN does not support use "
+             "gtrain's kernels (gtrain bench shows the choice); no GPU has run the fused kernels yet"},
     {"cuda_graphs", GT_T_BOOL, AT(cuda_graphs), "true",
      .help = "on a GPU, record the kernels of several steps once as a CUDA graph and replay the graph; the results do not change; "
              "parallel.mode dp on several GPUs, and ranks that communicate through host memory, run without graphs"},

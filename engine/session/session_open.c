@@ -35,6 +35,7 @@ static enum gt_code open_device(struct gt_session *s, const struct gt_session_sp
 	                           .deterministic = c->reproducible != GT_REPRO_NONE,
 	                           .winograd = c->winograd,
 	                           .autotune = c->autotune,
+	                           .cudnn_attention = c->cudnn_attention,
 	                           .tf32 = c->precision == GT_PREC_TF32};
 	if (!spec->dry)
 		GT_TRY(gt_device_check_computes(word, err));

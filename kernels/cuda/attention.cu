@@ -350,4 +350,4 @@ static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 	return OF_TYPE(c->type, launch_kernels)(a, gradient, s);
 }
 
-GT_CU_FAMILY(attention, start_call, scratch_bytes, refuse_call, "tiles")
+GT_CU_FAMILY(attention_tiles, start_call, scratch_bytes, refuse_call, "tiles")

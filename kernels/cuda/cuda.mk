@@ -38,8 +38,8 @@ NCCL_H   := $(firstword $(wildcard $(CUDA)/include/nccl.h /usr/local/include/ncc
 	dirs = site.getsitepackages() + [site.getusersitepackages()]; \
 	print(*[f for d in dirs for f in glob.glob(d + "/nvidia/nccl/include/nccl.h")])' 2>/dev/null))
 
-CUDA_C   := $(filter-out $(if $(CUDNN_H),,kernels/cuda/cudnn_lib.c kernels/cuda/cudnn_conv.c \
-	kernels/cuda/cudnn_tune.c kernels/cuda/cudnn_trial.c) \
+CUDA_C   := $(filter-out $(if $(CUDNN_H),,$(patsubst %,kernels/cuda/cudnn_%.c, \
+	attention conv lib plan trial tune)) \
 	$(if $(NCCL_H),,kernels/cuda/comm_nccl.c kernels/cuda/nccl_lib.c), \
 	$(wildcard kernels/cuda/*.c))
 CUDA_CU  := $(wildcard kernels/cuda/*.cu)
@@ -108,7 +108,7 @@ $(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_OBJ)
 
 # Plans that the real cuDNN makes from a description of a card, without the card (tests/cuda/dnn_card.h).
 ifneq ($(CUDNN_H),)
-DNN_TESTS := $(BUILD)/tests/cuda/dnn_plans $(BUILD)/tests/cuda/dnn_fusions
+DNN_TESTS := $(patsubst %,$(BUILD)/tests/cuda/dnn_%,plans fusions attention)
 TOOLS += $(DNN_TESTS)
 $(BUILD)/obj/tests/cuda/%.o: XFLAGS += $(CUDA_INC) -Itests
 $(DNN_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/cuda/dnn_card.o $(BUILD)/obj/tests/test.o $(CUDA_OBJ) $(BASE_OBJ)

@@ -17,6 +17,7 @@
 struct conv {
 	struct gt_kernel head;
 	struct gt_dnn_plan plan; /* the plan is unused if the call computes only db */
+	struct gt_dnn_pack pack;
 	struct gt_binding binding;
 	int type;
 	int64_t rows, cols; /* for db: rows: number of pixels of dy in the batch; cols: number of channels of dy */
@@ -60,14 +61,14 @@ static enum gt_code launch_fwd(struct gt_dev *dev, struct gt_kernel *kernel, con
 		at[GT_DNN_W] = (char *)a->scratch + k->padded;
 		GT_CUDA(dev, gt_cu_pad_rows_start(w, k->in, at[GT_DNN_W], k->ld, k->weights / k->in, s), "conv2d: weights", err);
 	}
-	return gt_dnn_plan_run(dev, &k->plan, at, a->scratch, s, err);
+	return gt_dnn_plan_run(dev, &k->plan, &k->pack, at, a->scratch, s, err);
 }
 
 static enum gt_code launch_dx(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
 {
 	struct conv *k = (struct conv *)kernel;
 	struct operands o = bind_operands(k, a);
-	return gt_dnn_plan_run(dev, &k->plan, o.at, a->scratch, s, err);
+	return gt_dnn_plan_run(dev, &k->plan, &k->pack, o.at, a->scratch, s, err);
 }
 
 static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, cudaStream_t s, struct gt_err *err)
@@ -78,7 +79,7 @@ static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, cons
 	if (k->dw) {
 		if (k->type != GT_CU_F32)
 			o.at[GT_DNN_W] = half;
-		GT_TRY(gt_dnn_plan_run(dev, &k->plan, o.at, a->scratch, s, err));
+		GT_TRY(gt_dnn_plan_run(dev, &k->plan, &k->pack, o.at, a->scratch, s, err));
 		if (k->ld)
 			GT_CUDA(dev, gt_cu_widen_rows_start(k->type, half, k->ld, dw, k->weights / k->in, k->in, k->add_dw, s),
 			        "conv2d.dw: padded to f32", err);
@@ -94,6 +95,7 @@ static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *kernel, cons
 static void release_conv(struct gt_dev *dev, struct gt_kernel *kernel)
 {
 	struct conv *k = (struct conv *)kernel;
+	gt_dnn_pack_drop(&k->pack);
 	gt_dnn_plan_drop(&k->plan);
 	gt_cuda_free(dev, k->zeros);
 	free(k);

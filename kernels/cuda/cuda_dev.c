@@ -209,6 +209,7 @@ enum gt_code gt_cuda_open(const struct gt_dev_opts *opts, struct gt_dev **out, s
 	dev->tf32 = opts->tf32;
 	dev->winograd = opts->winograd;
 	dev->autotune = opts->autotune;
+	dev->cudnn_attention = opts->cudnn_attention;
 	snprintf(dev->id, sizeof dev->id, "cuda:%d", opts->index);
 	if ((code = open_parts(dev, err)) != GT_OK) {
 		gt_cuda_close(dev);

@@ -3,11 +3,12 @@
  *   cuda_<family>.c   prepare and launch of a family that needs a vendor library (plain C, no kernels); its kernels, if it has any, are in
  *                     <family>.cu, called through launch.h
  *   cuda.c            the functions of backend.h; cuda_dev.c has the device, memory, streams and events
- * Vendor libraries are loaded at run time, each as a table of functions: cuBLASLt with the device, cuDNN with the first convolution.
+ * Vendor libraries are loaded at run time, each as a table of functions: cuBLASLt with the device, cuDNN with the first call
+ * that uses it.
  *
  *     backend.h: prepare, launch --> cuda.c: gt_cuda_family --> <family>.cu: kernel<<<...>>>
  *                         '--------> cuda_<family>.c ---------> launch.h: gt_cu_*_start --> <family>.cu: kernel<<<...>>>
- *                                            '----------------> cublaslt.h, cudnn_conv.h: vendor libraries */
+ *                                            '----------------> cublaslt.h, cudnn_plan.h: vendor libraries */
 #ifndef GT_KERNELS_CUDA_INTERNAL_H
 #define GT_KERNELS_CUDA_INTERNAL_H
 
@@ -42,7 +43,7 @@ struct gt_cuda_graph { /* a graph that capture_end() has returned */
 struct gt_dev {
 	int index;
 	char id[16];
-	bool deterministic, tf32, winograd, autotune, capturing;
+	bool deterministic, tf32, winograd, autotune, cudnn_attention, capturing;
 	bool lost;                            /* an error has occurred after which every CUDA call of the process fails */
 	cudaStream_t stream[GT_CUDA_STREAMS]; /* created on first use */
 	cudaEvent_t event[GT_EVENTS];         /* created on first use */
@@ -51,7 +52,7 @@ struct gt_dev {
 	struct gt_cuda_block *block;          /* the allocations of alloc(), unordered */
 	int nblocks, cap;
 	struct gt_lt *lt;   /* cuBLASLt and its handle */
-	struct gt_dnn *dnn; /* cuDNN; NULL before the first convolution */
+	struct gt_dnn *dnn; /* cuDNN; NULL before the first call that uses it */
 	struct gt_cuda_graph *graph; /* list of all graphs that are not freed */
 	struct gt_cuda_watch *watch; /* list of watchers; NULL: no work on this device waits for other ranks */
 };
@@ -75,8 +76,9 @@ gt_cuda_prepare gt_cuda_none; /* refuses the call */
 GT_OPCODES(GT_X)
 #undef GT_X
 gt_cuda_prepare gt_cuda_update, gt_cuda_muon;
+gt_cuda_prepare gt_cuda_attention_tiles; /* attention by attention.cu; cuda_attention.c decides which calls cuDNN computes */
 
-void gt_cuda_conv_close(struct gt_dev *dev); /* closes cuDNN if a convolution has loaded it */
+void gt_cuda_conv_close(struct gt_dev *dev); /* closes cuDNN if it is loaded */
 
 /* ---- cuda_dev.c ----------------------------------------------------------------------------------------------------------- */
 enum gt_code gt_cuda_probe(struct gt_devinfo *out, int cap, int *n, struct gt_err *err);

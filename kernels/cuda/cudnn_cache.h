@@ -1,4 +1,5 @@
-/* A cache of the fastest cuDNN engine for each convolution on this card with this library. It is kept in memory and, between runs, in
+/* A cache of the chosen cuDNN engine for each convolution and attention on this card with this library. It is kept in memory and, between
+ * runs, in
  *   $XDG_CACHE_HOME/gtrain/cudnn-CARD-LIBRARY.plans, else ~/.cache/gtrain/...      (mode 0600)
  *
  *   gtrain cudnn plans 2<TAB>CARD<TAB>LIBRARY

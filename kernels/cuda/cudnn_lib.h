@@ -30,6 +30,8 @@
 	X(cudnnBackendFinalize)                                                                                                                \
 	X(cudnnBackendExecute)
 
+struct gt_dnn_shared;
+
 struct gt_dnn {
 	void *so;
 	cudnnHandle_t handle;          /* NULL in tests that make plans without a GPU; prop then describes the device */
@@ -37,6 +39,7 @@ struct gt_dnn {
 	cudaStream_t stream;           /* the stream of the handle */
 	size_t version;                /* 91900 for 9.19.0 */
 	struct gt_dnn_cache *cache;
+	struct gt_dnn_shared *shared;  /* list of the plans of attention that kernels use */
 	bool awake;                    /* the device has left its low idle clock, at which a trial would measure the first plan as too slow */
 #define GT_X(name) __typeof__(name) *name;
 	GT_DNN_FUNCTIONS(GT_X)

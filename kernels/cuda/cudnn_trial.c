@@ -1,6 +1,6 @@
 /* Trials of candidate plans on the device: tests whether they run, and finds the fastest. Every plan runs once before it is used, because
  * CUDA loads a kernel at its first run, which is not allowed while a stream is captured into a graph. */
-#include "cuda/cudnn_conv.h"
+#include "cuda/cudnn_plan.h"
 #include "base/clock.h"
 #include <string.h>
 
@@ -9,6 +9,7 @@ struct trial {
 	struct gt_dev *dev;
 	cudaStream_t stream;
 	cudaEvent_t event[2];
+	struct gt_dnn_pack pack; /* of the plan that is tried */
 	void *at[GT_DNN_TENSORS], *workspace;
 };
 
@@ -18,7 +19,7 @@ static enum gt_code time_runs(struct trial *w, struct gt_dnn_plan *p, int n, dou
 	float ms;
 	GT_CUDA(w->dev, cudaEventRecord(w->event[0], w->stream), "cudaEventRecord", err);
 	for (int i = 0; i < n; i++)
-		GT_TRY(gt_dnn_plan_run(w->dev, p, w->at, w->workspace, w->stream, err));
+		GT_TRY(gt_dnn_plan_run(w->dev, p, &w->pack, w->at, w->workspace, w->stream, err));
 	GT_CUDA(w->dev, cudaEventRecord(w->event[1], w->stream), "cudaEventRecord", err);
 	GT_CUDA(w->dev, cudaStreamSynchronize(w->stream), "cudaStreamSynchronize", err);
 	GT_CUDA(w->dev, cudaEventElapsedTime(&ms, w->event[0], w->event[1]), "cudaEventElapsedTime", err);
@@ -43,7 +44,7 @@ static enum gt_code time_plan(struct trial *w, struct gt_dnn_plan *p, double bes
 }
 
 /* Runs the choices one after the other and removes those that fail. Without timing, it stops at the first choice that runs. */
-static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed,
+static enum gt_code run_all(struct trial *w, const struct gt_dnn_call *c, struct gt_dnn_choice *choice, int *n, bool timed,
                             struct gt_err *err)
 {
 	struct gt_err why = {0};
@@ -51,13 +52,15 @@ static enum gt_code run_all(struct trial *w, const struct gt_dnn_conv *c, struct
 	int kept = 0;
 	for (int i = 0; i < *n && (timed || !kept); i++) {
 		struct gt_dnn_plan p = {.set.dnn = w->dev->dnn};
-		gt_dnn_graph(&p, c);
+		c->build(&p, c->shape);
 		bool ran = gt_dnn_realize(w->dev, &p, c, &choice[i], true) == GT_DNN_FINE &&
-		           (timed ? time_plan(w, &p, best, &us, &why) : gt_dnn_plan_run(w->dev, &p, w->at, w->workspace, w->stream, &why)) == GT_OK;
+		           (timed ? time_plan(w, &p, best, &us, &why)
+		                  : gt_dnn_plan_run(w->dev, &p, &w->pack, w->at, w->workspace, w->stream, &why)) == GT_OK;
 		/* A fault of the device persists and would be reported by an unrelated call later, so it is reported here. */
 		cudaError_t e = cudaStreamSynchronize(w->stream);
+		gt_dnn_pack_drop(&w->pack);
 		gt_dnn_plan_drop(&p);
-		GT_CUDA(w->dev, e, "timing a convolution plan", err);
+		GT_CUDA(w->dev, e, "trying a plan of cuDNN", err);
 		if (!ran)
 			continue;
 		choice[kept] = choice[i];
@@ -90,34 +93,35 @@ static cudaError_t fill_operands(struct trial *w, enum gt_dtype type, void *memo
 	return e;
 }
 
-static size_t bytes_of(const int64_t dim[4], enum gt_dtype t)
+static size_t round_up(size_t bytes)
 {
-	size_t n = (size_t)(dim[0] * dim[1] * dim[2] * dim[3]) * gt_dtype_size(t);
-	return (n + 255) / 256 * 256;
+	return (bytes + 255) / 256 * 256;
 }
 
-enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_choice *choice, int *n, bool timed,
+enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_call *c, struct gt_dnn_choice *choice, int *n, bool timed,
                         struct gt_err *err)
 {
 	struct trial w = {.dev = dev};
-	size_t x = bytes_of(c->x, c->type), wt = bytes_of(c->w, c->type), y = bytes_of(c->y, c->type),
-	       b = bytes_of((int64_t[4]){1, c->y[1], 1, 1}, c->type), workspace = 0;
+	size_t operands = 0, workspace = 0, offset = 0;
 	void *memory = NULL;
 	cudaError_t e = cudaSuccess;
 	if (!dev->dnn->handle || dev->capturing)
 		return GT_OK;
 	for (int i = 0; i < *n; i++)
 		workspace = choice[i].workspace > workspace ? choice[i].workspace : workspace;
+	for (int i = 0; i < GT_DNN_TENSORS; i++)
+		operands += round_up(c->bytes[i]);
 	GT_TRY(gt_cuda_stream(dev, 0, &w.stream, err));
-	if (gt_cuda_alloc(dev, x + wt + y + b + workspace, &memory, NULL) != GT_OK)
+	if (gt_cuda_alloc(dev, operands + workspace, &memory, NULL) != GT_OK)
 		return GT_OK; /* too little memory for a trial: the choices keep the heuristic's order */
-	w.at[GT_DNN_X] = memory;
-	w.at[GT_DNN_W] = (char *)memory + x;
-	w.at[GT_DNN_Y] = (char *)memory + x + wt;
-	w.at[GT_DNN_BIAS] = (char *)memory + x + wt + y;
-	w.workspace = (char *)memory + x + wt + y + b;
+	for (int i = 0; i < GT_DNN_TENSORS; offset += round_up(c->bytes[i++]))
+		if (c->bytes[i])
+			w.at[i] = (char *)memory + offset;
+	w.workspace = (char *)memory + operands;
 	if (timed)
-		e = fill_operands(&w, c->type, memory, (int64_t)((x + wt + y + b) / gt_dtype_size(c->type)));
+		e = fill_operands(&w, c->type, memory, (int64_t)(operands / gt_dtype_size(c->type)));
+	else
+		e = cudaMemsetAsync(memory, 0, operands, w.stream); /* a kernel uses some operands as indices: lengths of samples */
 	for (int i = 0; i < 2 && timed && e == cudaSuccess; i++)
 		e = cudaEventCreateWithFlags(&w.event[i], cudaEventDefault);
 	enum gt_code code = e == cudaSuccess ? run_all(&w, c, choice, n, timed, err) : gt_cuda_fail(dev, e, "preparing the operands or the "

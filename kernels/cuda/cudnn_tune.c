@@ -1,10 +1,9 @@
-/* Selects the engine of a convolution: asks cuDNN's heuristic, removes engines that the options do not allow, times the rest, and keeps the
+/* Selects the engine of a graph: asks cuDNN's heuristic, removes engines that the options do not allow, times the rest, and keeps the
  * fastest in the cache for the next start. Notes: cuDNN documentation, "cudnnBackendNumericalNote_t", "cudnnBackendBehaviorNote_t". */
-#include "cuda/cudnn_conv.h"
+#include "cuda/cudnn_plan.h"
 #include <stdio.h>
 #include <string.h>
 
-#define FIRST_ONES 3 /* number of candidates if nothing is timed; the first candidate that runs is used */
 #define CONFIGS 96   /* maximum number of configurations of the heuristic that are examined; it offers about 40 */
 
 /* ---- permission --------------------------------------------------------------------------------------------------------------------- */
@@ -18,7 +17,7 @@ static const char *const verdict_text[GT_DNN_VERDICTS] = {
 };
 
 /* Returns whether the settings of the device (tf32, reproducible) allow an engine, by the notes that cuDNN gives for the engine. */
-static enum gt_dnn_verdict judge_engine(const struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *p,
+static enum gt_dnn_verdict judge_engine(const struct gt_dev *dev, const struct gt_dnn_call *c, struct gt_dnn_plan *p,
                                         cudnnBackendDescriptor_t engine, bool compiled)
 {
 	cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -68,7 +67,7 @@ put_prop(struct gt_dnn_set *s, cudnnBackendDescriptor_t d, cudnnBackendAttribute
 		gt_dnn_put_desc(s, d, name, s->dnn->prop);
 }
 
-enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c,
+enum gt_dnn_verdict gt_dnn_realize(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_call *c,
                                    const struct gt_dnn_choice *choice, bool compiled)
 {
 	struct gt_dnn_set *s = &p->set;
@@ -148,21 +147,21 @@ static bool read_choice(struct gt_dnn_set *s, cudnnBackendDescriptor_t config, s
 	return s->status == CUDNN_STATUS_SUCCESS;
 }
 
-static bool may_time(const struct gt_dev *dev)
+static bool may_time(const struct gt_dev *dev, const struct gt_dnn_call *c)
 {
 	/* Timing may select different engines in different processes, and then the last bits of the results may differ. */
-	return dev->autotune && !dev->deterministic;
+	return c->timed && dev->autotune && !dev->deterministic;
 }
 
-static bool has_enough(const struct gt_dev *dev, const struct gt_dnn_conv *c, const struct offer *o)
+static bool has_enough(const struct gt_dev *dev, const struct gt_dnn_call *c, const struct offer *o)
 {
 	bool tensor_cores = c->type != GT_F32 || dev->tf32;
-	return o->n == GT_DNN_CANDIDATES || (!may_time(dev) && (tensor_cores ? o->tensor_core : o->n) == FIRST_ONES);
+	return o->n == GT_DNN_CANDIDATES || (!may_time(dev, c) && (tensor_cores ? o->tensor_core : o->n) == c->first);
 }
 
 /* Adds engines that the options allow to the offer o, in the heuristic's order, until there are enough. p contains the graph and is
  * restored. */
-static void collect_engines(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, cudnnBackendHeurMode_t mode,
+static void collect_engines(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_call *c, cudnnBackendHeurMode_t mode,
                             bool compiled, struct offer *o)
 {
 	struct gt_dnn_set h = {.dnn = dev->dnn};
@@ -212,8 +211,8 @@ static enum gt_code refuse_engines(const struct gt_dnn *dnn, const struct offer 
 }
 
 /* ---- selection ---------------------------------------------------------------------------------------------------------------------- */
-/* Moves engines on tensor cores to the front, without other changes of the heuristic's order, and keeps the first FIRST_ONES engines. */
-static void prefer_tensor_cores(struct offer *o)
+/* Moves engines on tensor cores to the front, without other changes of the heuristic's order, and keeps the first `first` engines. */
+static void prefer_tensor_cores(struct offer *o, int first)
 {
 	struct gt_dnn_choice sorted[GT_DNN_CANDIDATES];
 	int n = 0;
@@ -222,11 +221,10 @@ static void prefer_tensor_cores(struct offer *o)
 			if (o->choice[i].tensor_core == !others)
 				sorted[n++] = o->choice[i];
 	memcpy(o->choice, sorted, (size_t)n * sizeof *sorted);
-	o->n = n < FIRST_ONES ? n : FIRST_ONES;
+	o->n = n < first ? n : first;
 }
 
-static enum gt_code choose_engine(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, const char *key,
-                                  struct gt_err *err)
+static enum gt_code choose_engine(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_call *c, struct gt_err *err)
 {
 	struct offer o = {0};
 	int keep = p->set.n;
@@ -239,13 +237,13 @@ static enum gt_code choose_engine(struct gt_dev *dev, struct gt_dnn_plan *p, con
 	}
 	if (!o.n)
 		return refuse_engines(dev->dnn, &o, err);
-	if (!may_time(dev))
-		prefer_tensor_cores(&o);
-	GT_TRY(gt_dnn_try(dev, c, o.choice, &o.n, may_time(dev), err));
+	if (!may_time(dev, c))
+		prefer_tensor_cores(&o, c->first);
+	GT_TRY(gt_dnn_try(dev, c, o.choice, &o.n, may_time(dev, c), err));
 	for (int i = 0; i < o.n; i++) {
 		if (gt_dnn_realize(dev, p, c, &o.choice[i], true) == GT_DNN_FINE) {
 			p->how = o.choice[i].us > 0 ? "timed" : "heuristic";
-			gt_dnn_cache_add(dev->dnn->cache, key, &o.choice[i]);
+			gt_dnn_cache_add(dev->dnn->cache, c->key, &o.choice[i]);
 			return GT_OK;
 		}
 		gt_dnn_failure_text(&p->set, o.last, sizeof o.last);
@@ -255,12 +253,11 @@ static enum gt_code choose_engine(struct gt_dev *dev, struct gt_dnn_plan *p, con
 }
 
 /* Makes the plan of the choice in the cache, if the library still has its engine and the plan runs. */
-static enum gt_code plan_from_cache(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_conv *c, const char *key,
-                                    struct gt_err *err)
+static enum gt_code plan_from_cache(struct gt_dev *dev, struct gt_dnn_plan *p, const struct gt_dnn_call *c, struct gt_err *err)
 {
 	struct gt_dnn_choice choice;
 	int keep = p->set.n, n = 1;
-	if (!gt_dnn_cache_find(dev->dnn->cache, key, &choice) || gt_dnn_realize(dev, p, c, &choice, true) != GT_DNN_FINE) {
+	if (!gt_dnn_cache_find(dev->dnn->cache, c->key, &choice) || gt_dnn_realize(dev, p, c, &choice, true) != GT_DNN_FINE) {
 		gt_dnn_drop(&p->set, keep);
 		return GT_OK;
 	}
@@ -271,26 +268,25 @@ static enum gt_code plan_from_cache(struct gt_dev *dev, struct gt_dnn_plan *p, c
 	} else {
 		p->how = "cached";
 		if (choice.ran)
-			gt_dnn_cache_ran(dev->dnn->cache, key);
+			gt_dnn_cache_ran(dev->dnn->cache, c->key);
 	}
 	return code == GT_EUNAVAILABLE ? GT_OK : code;
 }
 
-enum gt_code gt_dnn_plan_make(struct gt_dev *dev, const struct gt_dnn_conv *c, struct gt_dnn_plan *out, struct gt_err *err)
+enum gt_code gt_dnn_plan_find(struct gt_dev *dev, const struct gt_dnn_call *c, struct gt_dnn_plan *out, struct gt_err *err)
 {
-	char key[GT_DNN_KEY], text[400];
+	char text[400];
 	memset(out, 0, sizeof *out);
 	GT_TRY(gt_dnn_open(dev, err));
 	out->set.dnn = dev->dnn;
-	gt_dnn_graph(out, c);
-	gt_dnn_key(dev, c, key);
+	c->build(out, c->shape);
 	enum gt_code code = GT_OK;
 	if (out->set.status != CUDNN_STATUS_SUCCESS)
 		code = gt_fail(err, GT_EUNAVAILABLE, "%s", gt_dnn_failure_text(&out->set, text, sizeof text));
 	if (code == GT_OK)
-		code = plan_from_cache(dev, out, c, key, err);
+		code = plan_from_cache(dev, out, c, err);
 	if (code == GT_OK && !out->how)
-		code = choose_engine(dev, out, c, key, err);
+		code = choose_engine(dev, out, c, err);
 	if (code != GT_OK)
 		gt_dnn_plan_drop(out);
 	return code;

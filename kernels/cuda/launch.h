@@ -216,6 +216,17 @@ cudaError_t gt_cu_muon_end(bool bf16, const struct gt_cu_muon *a, cudaStream_t s
 cudaError_t gt_cu_colsum_start(int type, const void *x, float *out, int64_t rows, int64_t cols, bool add, void *scratch, cudaStream_t s);
 size_t gt_cu_colsum_scratch(int64_t rows, int64_t cols);
 
+/* ---- attention_lengths.cu ---------------------------------------------------------------------------------------------------- */
+/* Sets all[i] to `tokens` and limited[i] to the length of sample i, at least 1 and at most `tokens`. */
+cudaError_t gt_cu_limit_lengths_start(const int32_t *lengths, int64_t samples, int64_t tokens, int32_t *all, int32_t *limited,
+                                      cudaStream_t s);
+/* Sets y [samples, tokens, cols], of 16 bits, to 0 and lse [samples, heads, tokens] to infinity for samples whose length is 0 or less. */
+cudaError_t gt_cu_empty_samples_start(const int32_t *lengths, int64_t samples, int64_t tokens, int64_t cols, int64_t heads, void *y,
+                                      float *lse, cudaStream_t s);
+/* Sets the gradients of keys and values [samples, tokens, 3, cols], of 16 bits, to 0 from a sample's length on, and for a length of 0 or
+ * less also that of the queries. cols is a multiple of 8. */
+cudaError_t gt_cu_zero_padding_start(const int32_t *lengths, int64_t samples, int64_t tokens, int64_t cols, void *dqkv, cudaStream_t s);
+
 /* ---- conv_tail.cu ------------------------------------------------------------------------------------------------------------ */
 /* Fills x with values in [-1, 1) that differ from element to element. */
 cudaError_t gt_cu_noise_start(int type, void *x, int64_t n, uint32_t seed, cudaStream_t s);

@@ -12,11 +12,12 @@
 	",\"maxSharedMemoryPerBlockOptin\":" #shared ",\"l2CacheSize\":" #l2 ",\"smClockRateKHz\":" #clock                                     \
 	",\"memClockRateKHz\":" #memory_clock ",\"totalGlobalMem\":" #memory ",\"deviceName\":\"" name "\"}"
 
-static const char *const cards[DNN_CARDS] = {
+static const char *const cards[DNN_ALL_CARDS] = {
     [DNN_H200] = CARD("NVIDIA H200", 900, 132, 232448, 62914560, 1980000, 3201000, 150000000000),
     [DNN_A100] = CARD("NVIDIA A100-SXM4-40GB", 800, 108, 166912, 41943040, 1410000, 1215000, 42000000000),
+    [DNN_B200] = CARD("NVIDIA B200", 1000, 148, 232448, 132644864, 1965000, 3996000, 190000000000),
 };
-const char *const dnn_card_name[DNN_CARDS] = {"H200", "A100"};
+const char *const dnn_card_name[DNN_ALL_CARDS] = {"H200", "A100", "B200"};
 
 /* Loads cuDNN for a card that json describes (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). It then makes plans by the rules of the real
  * library, which never run. */

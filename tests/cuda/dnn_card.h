@@ -4,8 +4,8 @@
 
 #include "cuda/cudnn_lib.h"
 
-enum dnn_card { DNN_H200, DNN_A100, DNN_CARDS };
-extern const char *const dnn_card_name[DNN_CARDS];
+enum dnn_card { DNN_H200, DNN_A100, DNN_CARDS, DNN_B200 = DNN_CARDS, DNN_ALL_CARDS }; /* convolutions are tried on DNN_CARDS cards */
+extern const char *const dnn_card_name[DNN_ALL_CARDS];
 
 /* Closes cuDNN of dev, and opens it for the card, with a cache in the test's folder. false: skips the test with cuDNN's reason. */
 bool dnn_card_open(struct gt_dev *dev, enum dnn_card card);

@@ -2,7 +2,8 @@
 # The plans that the installed cuDNN makes for a card that is only described (dnn_plans.c): for shapes of its own, and for every convolution
 # of every config in configs/, in four precisions. The list of the latter is what the CUDA backend asks for when such a run is planned on
 # the host's CUDA runtime, as it writes it into its cache of choices. DNN_PLANS_LIST=FILE keeps the list. Every tenth graph of the list is
-# tried; DNN_PLANS_FULL=1 tries all. Before that, the graphs around convolutions and normalisations that cuDNN could join (dnn_fusions.c).
+# tried; DNN_PLANS_FULL=1 tries all. Before that, the graphs around convolutions and normalisations that cuDNN could join (dnn_fusions.c),
+# and those of attention (dnn_attention.c).
 # tests/run: beside others
 set -u
 if [ ! -x "$GTRAIN_BUILD/tests/cuda/dnn_plans" ]; then
@@ -22,9 +23,11 @@ if [ -n "$stub" ] && ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1 '; then
 	nvrtc=${stub%/stubs/libcuda.so}
 	GTRAIN_DNN_STUB=1 LD_LIBRARY_PATH=$tmp/stub:$nvrtc "$GTRAIN_BUILD/tests/cuda/dnn_plans" compiled
 	GTRAIN_DNN_STUB=1 LD_LIBRARY_PATH=$tmp/stub:$nvrtc "$GTRAIN_BUILD/tests/cuda/dnn_fusions"
+	GTRAIN_DNN_STUB=1 LD_LIBRARY_PATH=$tmp/stub:$nvrtc "$GTRAIN_BUILD/tests/cuda/dnn_attention"
 else
 	echo 'skip compiled_engines: no stub of a driver in a toolkit, or a driver beside it'
 	"$GTRAIN_BUILD/tests/cuda/dnn_fusions"
+	"$GTRAIN_BUILD/tests/cuda/dnn_attention"
 fi
 
 if [ -z "$(sim_absent)" ]; then

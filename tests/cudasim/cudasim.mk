@@ -13,7 +13,8 @@ CUDASIM  := $(SIM_LIB)/cuda.so $(SIM_LIB)/libcublasLt.so.0 $(SIM_LIB)/libcudnn.s
             $(SIM)/tests/ops/test_ops $(SIM)/tests/ops/test_updates \
             $(SIM)/tests/cudasim/tool_calls $(SIM)/tests/cudasim/tool_layers $(SIM)/tests/cudasim/tool_device \
             $(SIM)/tests/cudasim/tool_conv $(SIM)/tests/cudasim/tool_dnn $(SIM)/tests/cudasim/tool_muon $(SIM)/tests/cudasim/tool_tables \
-            $(SIM)/tests/cudasim/tool_joins $(SIM)/tests/cudasim/tool_attention $(SIM)/tests/cudasim/tool_sequences \
+            $(SIM)/tests/cudasim/tool_joins $(SIM)/tests/cudasim/tool_fused \
+            $(SIM)/tests/cudasim/tool_attention $(SIM)/tests/cudasim/tool_sequences \
             $(SIM)/tests/cudasim/tool_nccl $(SIM)/tests/gpu/tool_table $(SIM)/tests/gpu/tool_offers $(SIM)/tests/gpu/tool_versions \
             $(SIM)/tests/ptx/tool_shapes
 
@@ -39,7 +40,7 @@ $(SIM_LIB)/libcudasim.so: $(patsubst %,$(SIM)/obj/tests/%.cc.o,cudasim/cudasim_r
 $(SIM_LIB)/libcublasLt.so.0: $(SIM)/obj/tests/cudasim/cudasim_lt.cc.o $(SIM_LIB)/libcudasim.so
 	$(CXX) $(CFLAGS) -shared $< -o $@ $(LDFLAGS) -L$(SIM_LIB) -lcudasim $(SIM_RPATH)
 
-$(SIM_LIB)/libcudnn.so.0: $(SIM)/obj/tests/cudasim/cudasim_dnn.cc.o $(SIM)/obj/tests/cudasim/cudasim_conv.cc.o $(SIM_LIB)/libcudasim.so
+$(SIM_LIB)/libcudnn.so.0: $(patsubst %,$(SIM)/obj/tests/cudasim/cudasim_%.cc.o,dnn conv attention) $(SIM_LIB)/libcudasim.so
 	$(CXX) $(CFLAGS) -shared $(filter %.o,$^) -o $@ $(LDFLAGS) -L$(SIM_LIB) -lcudasim $(SIM_RPATH)
 
 $(SIM_LIB)/libnccl.so.0: $(SIM)/obj/tests/cudasim/cudasim_nccl.cc.o $(SIM_LIB)/libcudasim.so

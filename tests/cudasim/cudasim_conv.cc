@@ -13,9 +13,9 @@
 		return status;                                                                                                                     \
 	} while (0)
 
-static size_t size_of(int type)
+size_t dnn_size_of(int type)
 {
-	return type == CUDNN_DATA_FLOAT ? 4 : 2;
+	return type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_INT32 ? 4 : type == CUDNN_DATA_BOOLEAN ? 1 : 2;
 }
 
 int64_t dnn_extent(const dnn_tensor &t)
@@ -23,17 +23,18 @@ int64_t dnn_extent(const dnn_tensor &t)
 	int64_t last = 0;
 	for (int i = 0; i < 4; i++)
 		last += (t.dim[i] - 1) * t.stride[i];
-	return (last + 1) * (int64_t)size_of(t.type);
+	return (last + 1) * (int64_t)dnn_size_of(t.type);
 }
 
 /* ---- rules ----------------------------------------------------------------------------------------------------------------------- */
-static dnn_tensor tensor_of(const dnn_desc *d)
+dnn_tensor dnn_tensor_of(const dnn_desc *d)
 {
 	dnn_tensor t = {};
 	t.uid = d->get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID);
 	t.align = d->get<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
 	t.type = d->get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
 	t.is_virtual = d->has(CUDNN_ATTR_TENSOR_IS_VIRTUAL) && d->get<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL);
+	t.by_value = d->has(CUDNN_ATTR_TENSOR_IS_BY_VALUE) && d->get<bool>(CUDNN_ATTR_TENSOR_IS_BY_VALUE);
 	memcpy(t.dim, d->a.at(CUDNN_ATTR_TENSOR_DIMENSIONS).as<int64_t>(), sizeof t.dim);
 	memcpy(t.stride, d->a.at(CUDNN_ATTR_TENSOR_STRIDES).as<int64_t>(), sizeof t.stride);
 	return t;
@@ -60,7 +61,7 @@ static cudnnStatus_t convolution(const dnn_desc *d, int i, dnn_op *op, std::stri
 {
 	const dnn_desc *c = d->ref(convs[i].conv);
 	int64_t post[2];
-	op->x = tensor_of(d->ref(convs[i].x)), op->w = tensor_of(d->ref(convs[i].w)), op->y = tensor_of(d->ref(convs[i].y));
+	op->x = dnn_tensor_of(d->ref(convs[i].x)), op->w = dnn_tensor_of(d->ref(convs[i].w)), op->y = dnn_tensor_of(d->ref(convs[i].y));
 	op->has_w = true;
 	op->alpha = d->get<float>(convs[i].alpha), op->beta = d->get<float>(convs[i].beta);
 	memcpy(op->pre, c->a.at(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS).as<int64_t>(), sizeof op->pre);
@@ -89,12 +90,13 @@ static cudnnStatus_t pointwise(const dnn_desc *d, dnn_op *op, std::string *why)
 	op->mode = p->get<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
 	op->keeps_nan = p->has(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION) &&
 	                p->get<cudnnNanPropagation_t>(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION) == CUDNN_PROPAGATE_NAN;
-	op->x = tensor_of(d->ref(CUDNN_ATTR_OPERATION_POINTWISE_XDESC)), op->y = tensor_of(d->ref(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
+	op->x = dnn_tensor_of(d->ref(CUDNN_ATTR_OPERATION_POINTWISE_XDESC));
+	op->y = dnn_tensor_of(d->ref(CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
 	op->has_w = d->has(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
 	if (op->has_w != (op->mode == CUDNN_POINTWISE_ADD))
 		REFUSE(CUDNN_STATUS_BAD_PARAM, "BDESC goes with an operation of two operands");
 	if (op->has_w)
-		op->w = tensor_of(d->ref(CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
+		op->w = dnn_tensor_of(d->ref(CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
 	for (int k = 0; k < 4; k++)
 		if (op->x.dim[k] != op->y.dim[k] || (op->has_w && op->w.dim[k] != op->x.dim[k] && op->w.dim[k] != 1))
 			REFUSE(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "operands of a pointwise operation");
@@ -107,18 +109,34 @@ static bool same(const dnn_tensor &a, const dnn_tensor &b)
 	       !memcmp(a.stride, b.stride, sizeof a.stride);
 }
 
+std::vector<const dnn_tensor *> dnn_tensors(const dnn_op &op)
+{
+	std::vector<const dnn_tensor *> all = {&op.x, &op.y};
+	if (op.has_w)
+		all.push_back(&op.w);
+	if (op.has_t)
+		all.push_back(&op.t);
+	for (int i = 0; i < 3; i++)
+		if (op.has_limit[i])
+			all.push_back(&op.limit[i]);
+	return all;
+}
+
+const dnn_tensor &dnn_output(const dnn_op &op)
+{
+	return op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR ? op.w
+	       : op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? op.x
+	                                                                                 : op.y;
+}
+
 /* Names stand for one tensor each; a virtual one is made once, before it is read, and read; an output is made once. */
 static cudnnStatus_t names(const std::vector<dnn_op> &ops, std::string *why)
 {
 	std::map<int64_t, dnn_tensor> seen;
 	std::map<int64_t, int> made, read;
 	for (const dnn_op &op : ops) {
-		bool filter = op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-		     data = op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
-		const dnn_tensor *all[3] = {&op.x, &op.y, op.has_w ? &op.w : nullptr}, *out = filter ? &op.w : data ? &op.x : &op.y;
-		for (const dnn_tensor *t : all) {
-			if (!t)
-				continue;
+		const dnn_tensor *out = &dnn_output(op);
+		for (const dnn_tensor *t : dnn_tensors(op)) {
 			if (seen.count(t->uid) && !same(seen[t->uid], *t))
 				REFUSE(CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES, "a unique id names two tensors");
 			seen[t->uid] = *t;
@@ -143,7 +161,7 @@ cudnnStatus_t dnn_op_of(const dnn_desc *d, dnn_op *op, std::string *why)
 	for (int i = 0; i < 3; i++)
 		if (d->kind == convs[i].kind)
 			return convolution(d, i, op, why);
-	return pointwise(d, op, why);
+	return dnn_is_attention_op(d) ? dnn_attention_op(d, op, why) : pointwise(d, op, why);
 }
 
 cudnnStatus_t dnn_walk(const std::vector<const dnn_desc *> &descs, std::vector<dnn_op> *out, std::string *why)
@@ -162,7 +180,10 @@ bool dnn_precompiled(const std::vector<dnn_op> &ops)
 {
 	const dnn_op &c = ops[0];
 	bool fwd = c.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
-	if (c.kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR || c.x.type != c.w.type)
+	if (!fwd && c.kind != CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR &&
+	    c.kind != CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR)
+		return false;
+	if (c.x.type != c.w.type)
 		return false;
 	if (ops.size() == 1)
 		return c.y.type == c.x.type && !c.y.is_virtual;
@@ -325,6 +346,7 @@ void dnn_run(const dnn_program &p, const std::map<int64_t, void *> &memory)
 {
 	static int nth;
 	std::map<int64_t, std::vector<unsigned char>> inner;
+	bool attention = dnn_is_attention(p.ops);
 	nth++;
 	auto view_of = [&](const dnn_tensor &t) {
 		if (!t.is_virtual)
@@ -334,10 +356,18 @@ void dnn_run(const dnn_program &p, const std::map<int64_t, void *> &memory)
 		return view{&t, m.data()};
 	};
 	for (const dnn_op &op : p.ops) {
+		bool conv = op.kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR || &dnn_output(op) != &op.y;
+		if (attention) {
+			std::map<int64_t, void *> all = memory;
+			for (const dnn_tensor *t : dnn_tensors(op))
+				all[t->uid] = view_of(*t).p;
+			dnn_run_attention_op(op, all);
+			continue;
+		}
 		view x = view_of(op.x), y = view_of(op.y), w = op.has_w ? view_of(op.w) : view{nullptr, nullptr};
-		if (op.kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)
-			point(op, x, w, y);
-		else
+		if (conv)
 			convolve(op, p.rounding, nth, x, w, y);
+		else
+			point(op, x, w, y);
 	}
 }

@@ -5,7 +5,7 @@
  * Engines (global index; note; what it does):
  *   1 plain, tiles 0..2: the middle one is the fastest   2 takes too much workspace    3 tensor cores: rounds f32 to tf32
  *   4 offered, but has no plan      5 adds in no fixed order      6 Winograd      7 converts down      8 reduced sums      9 FFT
- *   10 like 1, fails when it runs   90 compiled first: the only one for graphs that nothing precompiled fits
+ *   10 like 1, fails when it runs   90 compiled first: the only one for graphs that nothing precompiled fits, among them attention
  * Environment: CUDASIM_DNN_IDLE    convolutions compute nothing, and fresh memory is not filled: for plans of large ones
  *              CUDASIM_DNN_ONLY   engines that the heuristic offers, in this order: "4,3"
  *              CUDASIM_DNN_LOG    a file that gets a line a query ("heuristic MODE"), plan ("plan ENGINE TILE") and run ("run ENGINE TILE")
@@ -82,6 +82,24 @@ static const struct rule {
     CONV_OP(KIND(OPERATION_CONVOLUTION_BACKWARD_FILTER), BWD_FILTER, X, DW, DY),
     {KIND(POINTWISE), CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, 1, NEEDED, 0},
     {KIND(POINTWISE), CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, 1, NEEDED, 0},
+    {KIND(POINTWISE), CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, 1, OPTIONAL, 0},
+    {KIND(OPERATION_POINTWISE), CUDNN_ATTR_OPERATION_POINTWISE_TDESC, REF, 1, 1, OPTIONAL, KIND(TENSOR)},
+    {KIND(MATMUL), CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, NEEDED, 0},
+    {KIND(OPERATION_MATMUL), CUDNN_ATTR_OPERATION_MATMUL_ADESC, REF, 1, 1, NEEDED, KIND(TENSOR)},
+    {KIND(OPERATION_MATMUL), CUDNN_ATTR_OPERATION_MATMUL_BDESC, REF, 1, 1, NEEDED, KIND(TENSOR)},
+    {KIND(OPERATION_MATMUL), CUDNN_ATTR_OPERATION_MATMUL_CDESC, REF, 1, 1, NEEDED, KIND(TENSOR)},
+    {KIND(OPERATION_MATMUL), CUDNN_ATTR_OPERATION_MATMUL_DESC, REF, 1, 1, NEEDED, KIND(MATMUL)},
+    {KIND(OPERATION_MATMUL), CUDNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, REF, 1, 1, OPTIONAL, KIND(TENSOR)},
+    {KIND(OPERATION_MATMUL), CUDNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, REF, 1, 1, OPTIONAL, KIND(TENSOR)},
+    {KIND(OPERATION_MATMUL), CUDNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, REF, 1, 1, OPTIONAL, KIND(TENSOR)},
+    {KIND(REDUCTION), CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, 1, NEEDED, 0},
+    {KIND(REDUCTION), CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, NEEDED, 0},
+    {KIND(OPERATION_REDUCTION), CUDNN_ATTR_OPERATION_REDUCTION_XDESC, REF, 1, 1, NEEDED, KIND(TENSOR)},
+    {KIND(OPERATION_REDUCTION), CUDNN_ATTR_OPERATION_REDUCTION_YDESC, REF, 1, 1, NEEDED, KIND(TENSOR)},
+    {KIND(OPERATION_REDUCTION), CUDNN_ATTR_OPERATION_REDUCTION_DESC, REF, 1, 1, NEEDED, KIND(REDUCTION)},
+    {KIND(OPERATION_RESHAPE), CUDNN_ATTR_OPERATION_RESHAPE_XDESC, REF, 1, 1, NEEDED, KIND(TENSOR)},
+    {KIND(OPERATION_RESHAPE), CUDNN_ATTR_OPERATION_RESHAPE_YDESC, REF, 1, 1, NEEDED, KIND(TENSOR)},
+    {KIND(TENSOR), CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, 1, OPTIONAL, 0},
     {KIND(POINTWISE), CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, 1, 1, OPTIONAL, 0},
     {KIND(OPERATION_POINTWISE), CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, REF, 1, 1, NEEDED, KIND(POINTWISE)},
     {KIND(OPERATION_POINTWISE), CUDNN_ATTR_OPERATION_POINTWISE_XDESC, REF, 1, 1, NEEDED, KIND(TENSOR)},
@@ -120,6 +138,13 @@ static const struct rule {
     {KIND(VARIANT_PACK), CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 1, 100, NEEDED, 0},
     {KIND(VARIANT_PACK), CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, 1, OPTIONAL, 0},
 };
+
+static bool is_op(int kind)
+{
+	return kind == KIND(OPERATION_POINTWISE) || kind == KIND(OPERATION_MATMUL) || kind == KIND(OPERATION_REDUCTION) ||
+	       kind == KIND(OPERATION_RESHAPE) || kind == KIND(OPERATION_CONVOLUTION_FORWARD) ||
+	       kind == KIND(OPERATION_CONVOLUTION_BACKWARD_DATA) || kind == KIND(OPERATION_CONVOLUTION_BACKWARD_FILTER);
+}
 
 static const rule *rule_of(int kind, int name)
 {
@@ -181,10 +206,9 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t p, cudnnBackendA
 		return fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "values");
 	for (int64_t i = 0; type == REF && i < n; i++) {
 		dnn_desc *to = alive(((void *const *)values)[i]);
-		bool op = to->kind == KIND(OPERATION_POINTWISE) || (to->kind >= 10 && to->kind <= 12);
 		if (!to->final)
 			return fail(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "attribute " + std::to_string(name));
-		if (r->refers >= 0 ? to->kind != r->refers : !op)
+		if (r->refers >= 0 ? to->kind != r->refers : !is_op(to->kind))
 			return fail(CUDNN_STATUS_BAD_PARAM, "attribute " + std::to_string(name) + " refers to descriptor " + std::to_string(to->kind));
 	}
 	const unsigned char *b = (const unsigned char *)values;
@@ -281,7 +305,7 @@ static cudnnStatus_t finalize_plan(plan_desc *d)
 	if (d->get<cudnnHandle_t>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE) != graph->get<cudnnHandle_t>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE))
 		return fail(CUDNN_STATUS_BAD_PARAM, "another handle than the graph's");
 	dnn_walk(ops_of(graph), &p->ops, &why);
-	if (eng->id == 4 || (eng->id != 90 && !dnn_precompiled(p->ops)))
+	if (eng->id == 4 || (eng->id != 90 && !dnn_precompiled(p->ops)) || (eng->id == 90 && !dnn_compiles(p->ops)))
 		return fail(CUDNN_STATUS_NOT_SUPPORTED, "ptr->isSupported()");
 	const dnn_op &op = p->ops[0];
 	if (eng->id == 6 && (op.w.dim[2] != 3 || op.w.dim[3] != 3 || op.stride[0] != 1 || op.stride[1] != 1))
@@ -330,7 +354,8 @@ static cudnnStatus_t finalize_tensor(const dnn_desc *d)
 	int type = d->get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
 	if (align <= 0 || align & (align - 1))
 		return fail(CUDNN_STATUS_BAD_PARAM, "alignment is no power of two");
-	if (type != CUDNN_DATA_FLOAT && type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16)
+	if (type != CUDNN_DATA_FLOAT && type != CUDNN_DATA_HALF && type != CUDNN_DATA_BFLOAT16 && type != CUDNN_DATA_INT32 &&
+	    type != CUDNN_DATA_BOOLEAN)
 		return fail(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "data type");
 	for (int i = 0; i < 4; i++)
 		if (dim[i] <= 0 || stride[i] <= 0)
@@ -367,12 +392,6 @@ static cudnnStatus_t finalize_pack(const dnn_desc *d)
 	if (ids.n != at.n)
 		return fail(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "as many pointers as ids");
 	return (int64_t)seen.size() == ids.n ? CUDNN_STATUS_SUCCESS : fail(CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES, "unique ids");
-}
-
-static bool is_op(int kind)
-{
-	return kind == KIND(OPERATION_POINTWISE) || kind == KIND(OPERATION_CONVOLUTION_FORWARD) ||
-	       kind == KIND(OPERATION_CONVOLUTION_BACKWARD_DATA) || kind == KIND(OPERATION_CONVOLUTION_BACKWARD_FILTER);
 }
 
 static cudnnStatus_t finalize_op(const dnn_desc *d)
@@ -493,6 +512,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan
 	plan_desc *d = (plan_desc *)alive(plan);
 	dnn_desc *v = alive(pack);
 	std::map<int64_t, void *> memory;
+	std::map<int64_t, float> number;
 	char line[64];
 	if (!d->final || !v->final || d->kind != KIND(EXECUTION_PLAN) || v->kind != KIND(VARIANT_PACK))
 		return fail(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "plan or pack");
@@ -504,14 +524,20 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan
 	size_t used = 0;
 	std::set<int64_t> seen;
 	for (const dnn_op &op : p->ops)
-		for (const dnn_tensor *t : {&op.x, &op.y, op.has_w ? &op.w : &op.x}) {
+		for (const dnn_tensor *t : dnn_tensors(op)) {
 			if (t->is_virtual)
 				continue;
 			auto m = memory.find(t->uid);
 			if (m == memory.end() || !m->second)
 				return fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no pointer for tensor " + std::to_string(t->uid));
-			if ((uintptr_t)m->second % (uintptr_t)t->align)
+			if (!t->by_value && (uintptr_t)m->second % (uintptr_t)t->align)
 				return fail(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "tensor " + std::to_string(t->uid));
+			if (t->by_value) {
+				number[t->uid] = *(const float *)m->second; /* read now: a replayed graph repeats the value */
+				memory[t->uid] = &number[t->uid];
+				seen.insert(t->uid);
+				continue;
+			}
 			if (!cudasim_on_device(m->second, (size_t)dnn_extent(*t)))
 				return fail(CUDNN_STATUS_EXECUTION_FAILED, "tensor " + std::to_string(t->uid) + " is not device memory");
 			seen.insert(t->uid);
@@ -528,13 +554,16 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t h, cudnnBackendDescriptor_t plan
 	log_line(line);
 	cudaError_t e = cudasim_enqueue(h->stream, [=] {
 		for (const dnn_op &op : p->ops) /* before it runs: is an operand one value throughout, as fresh memory is? */
-			if (!op.x.is_virtual && op.has_w && !op.w.is_virtual &&
+			if (op.kind < KIND(OPERATION_POINTWISE) && !op.x.is_virtual && op.has_w && !op.w.is_virtual &&
 			    (one_value(op.x, memory.at(op.x.uid)) || one_value(op.w, memory.at(op.w.uid))))
 				log_line("trivial operand");
 		if (workspace)
 			memset(workspace, 0xff, (size_t)p->workspace);
+		std::map<int64_t, void *> all = memory;
+		for (auto &v : number)
+			all[v.first] = (void *)&v.second;
 		if (!getenv("CUDASIM_DNN_IDLE"))
-			dnn_run(*p, memory);
+			dnn_run(*p, all);
 		cudasim_spend(p->us);
 	});
 	return e == cudaSuccess ? CUDNN_STATUS_SUCCESS : fail(CUDNN_STATUS_EXECUTION_FAILED, "stream");

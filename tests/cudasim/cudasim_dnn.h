@@ -1,4 +1,5 @@
-/* Between cudasim_dnn.cc (descriptors, engines) and cudasim_conv.cc (an operation graph, checked and run on the host). */
+/* Between cudasim_dnn.cc (descriptors, engines), cudasim_conv.cc (an operation graph, checked and run on the host) and cudasim_attention.cc
+ * (the operations of attention, and which of its graphs there are engines for). */
 #ifndef CUDASIM_DNN_H
 #define CUDASIM_DNN_H
 
@@ -39,7 +40,7 @@ struct dnn_desc {
 struct dnn_tensor {
 	int64_t uid, dim[4], stride[4], align;
 	int type;
-	bool is_virtual;
+	bool is_virtual, by_value;
 };
 
 struct dnn_op {
@@ -50,7 +51,13 @@ struct dnn_op {
 	bool has_w;
 	int64_t pre[2], stride[2], dilation[2];
 	float alpha, beta;
+	/* attention: x times w is y; t: condition of a selection; limit: lengths for the rows and columns of y, and for the sum */
+	dnn_tensor t, limit[3];
+	bool has_t, has_limit[3];
+	int64_t axis;
 };
+std::vector<const dnn_tensor *> dnn_tensors(const dnn_op &op);
+const dnn_tensor &dnn_output(const dnn_op &op);
 
 /* What an engine does to a graph, beside computing it. */
 enum dnn_rounding { DNN_EXACT, DNN_TF32, DNN_BF16, DNN_NOISE, DNN_WINOGRAD };
@@ -70,6 +77,16 @@ cudnnStatus_t dnn_walk(const std::vector<const dnn_desc *> &ops, std::vector<dnn
 bool dnn_precompiled(const std::vector<dnn_op> &ops);
 /* memory: uid to pointer. */
 void dnn_run(const dnn_program &p, const std::map<int64_t, void *> &memory);
+dnn_tensor dnn_tensor_of(const dnn_desc *d);
+size_t dnn_size_of(int type);
+/* Operations other than convolutions and bias or relu after them: what dnn_op_of and dnn_run do with one, and whether a graph is one of the
+ * graphs of attention. */
+bool dnn_is_attention_op(const dnn_desc *d);
+cudnnStatus_t dnn_attention_op(const dnn_desc *d, dnn_op *op, std::string *why);
+void dnn_run_attention_op(const dnn_op &op, const std::map<int64_t, void *> &memory);
+bool dnn_is_attention(const std::vector<dnn_op> &ops);
+/* Can an engine be compiled for it? */
+bool dnn_compiles(const std::vector<dnn_op> &ops);
 int64_t dnn_extent(const dnn_tensor &t); /* bytes from its first to behind its last element */
 
 #endif

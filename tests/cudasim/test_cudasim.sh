@@ -44,6 +44,9 @@ part tables_early 9 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_tables"
 part attention_last_first 3 "$sim/tests/cudasim/tool_attention"
 part attention_first_first 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_attention" gradients
 part attention_early 1 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_attention" gradients
+part attention_by_cudnn 3 env TEST_CUDNN_ATTENTION=ordered "$sim/tests/cudasim/tool_attention"
+part attention_by_cudnn_unordered 1 env CUDASIM_FIRST=1 TEST_CUDNN_ATTENTION=unordered "$sim/tests/cudasim/tool_attention" gradients
+part attention_by_cudnn_choices 3 "$sim/tests/cudasim/tool_fused"
 part sequences_last_first 5 "$sim/tests/cudasim/tool_sequences"
 part sequences_first_first 1 env CUDASIM_FIRST=1 "$sim/tests/cudasim/tool_sequences" steps
 part sequences_early 5 env GTRAIN_CUDA_PDL=1 "$sim/tests/cudasim/tool_sequences"
@@ -58,6 +61,7 @@ part convolutions 1 "$sim/tests/cudasim/tool_conv"
 part engines 13 "$sim/tests/cudasim/tool_dnn"
 part operations 380 "$sim/tests/ops/test_ops" -b cuda
 part operations_first_first 380 env CUDASIM_FIRST=1 "$sim/tests/ops/test_ops" -b cuda
+part operations_attention_by_cudnn 20 env TEST_CUDNN_ATTENTION=ordered "$sim/tests/ops/test_ops" -b cuda attention
 part updates 40 "$sim/tests/ops/test_updates" -b cuda
 part linear_without_bgradb 60 env CUDASIM_NO_EPILOGUE=BGRADB "$sim/tests/ops/test_ops" -b cuda linear
 

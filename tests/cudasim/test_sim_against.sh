@@ -70,6 +70,8 @@ right sim_against_image image.cfg
 right sim_against_text text.cfg
 right sim_against_bf16 image.cfg -s 'precision="bf16"'
 right sim_against_text_bf16 text.cfg -s 'precision="bf16"'
+right sim_against_text_cudnn text.cfg -s 'precision="bf16"' -s cudnn_attention=true
+right sim_against_text_cudnn_repeatable text.cfg -s 'precision="fp16"' -s cudnn_attention=true -s 'reproducible="run"'
 right sim_against_fp16 image.cfg -s 'precision="fp16"' # the CPU computes in fp32
 right sim_against_rows_fp16 bag.cfg -s 'precision="fp16"'
 right sim_against_accumulate image.cfg -s train.accumulate=2

@@ -317,6 +317,8 @@ layers       90   1  normalisation and pooling around their boundaries
 joins        60   1  joined operations beside the separate ones
 tables       60   1  rows of tables: gradients and updates around their boundaries
 attention    60   1  heads and sequences around the boundaries of blocks and tiles
+fused       150   1  attention by cuDNN (cudnn_attention), with sums in a fixed order, beside the CPU
+fused_free  150   1  the same with sums in any order
 sequences    60   1  recurrent layers, tables of positions and permutations around blocks and tiles
 muon         60   1  the iterations of Muon
 device       60   1  memory, streams, events, graphs
@@ -444,6 +446,8 @@ run_section() {
 	joins) full joins 8 "$build/tests/cudasim/tool_joins" ;;
 	tables) full tables 9 "$build/tests/cudasim/tool_tables" ;;
 	attention) full attention 3 "$build/tests/cudasim/tool_attention" ;;
+	fused) TEST_CUDNN_ATTENTION=ordered full fused 3 "$build/tests/cudasim/tool_attention" ;;
+	fused_free) TEST_CUDNN_ATTENTION=unordered full fused_free 3 "$build/tests/cudasim/tool_attention" ;;
 	sequences) full sequences 5 "$build/tests/cudasim/tool_sequences" ;;
 	muon) full muon 4 "$build/tests/cudasim/tool_muon" ;;
 	device) section device 5 "$build/tests/cudasim/tool_device" ;;

@@ -84,7 +84,8 @@ enum gt_code harness_open_with(struct harness *h, const char *name, const struct
 
 enum gt_code harness_open(struct harness *h, const char *name, struct gt_err *err)
 {
-	return harness_open_with(h, name, &(struct gt_dev_opts){.threads = 2, .deterministic = true}, err);
+	struct gt_dev_opts opts = {.threads = 2, .deterministic = true, .cudnn_attention = getenv("TEST_CUDNN_ATTENTION")};
+	return harness_open_with(h, name, &opts, err);
 }
 
 void harness_close(struct harness *h)

@@ -9,5 +9,6 @@ part layers 90 12 "$sim/tests/cudasim/tool_layers"
 part muon 90 4 "$sim/tests/cudasim/tool_muon"
 part tables 90 9 "$sim/tests/cudasim/tool_tables"
 part attention 90 3 "$sim/tests/cudasim/tool_attention"
+part attention_by_cudnn 90 3 env TEST_CUDNN_ATTENTION=ordered "$sim/tests/cudasim/tool_attention" # the kernels around it
 part sequences 90 5 "$sim/tests/cudasim/tool_sequences"
 part convolutions 90 1 "$sim/tests/cudasim/tool_conv"

@@ -248,7 +248,7 @@ static enum gt_code get_json(const struct gt_json_value *v, const char *path, st
 	if (!out->table.ntexts)
 		return GT_OK;
 	if (!text)
-		return gt_fail(err, GT_EDATA, "%s: expected \"text\", which the columns of texts need", path);
+		return gt_fail(err, GT_EDATA, "%s: expected the key \"text\", because the table has columns of texts, got no such key", path);
 	return gt_text_json_get(text, path, &out->text, err);
 }
 

@@ -114,7 +114,7 @@ struct gt_eval_result {
 	int64_t classes;                 /* number of classes between which the model chooses; 0: not known */
 	struct gt_class_report *report;  /* NULL: no report was requested, or the targets are columns of numbers */
 	struct gt_value_report *value_report; /* the report if the targets are columns of numbers; else NULL */
-	struct gt_mistake *mistake;      /* [nmistakes] the worst predictions, the worst one first: gt_run_opts.mistakes */
+	struct gt_mistake *mistake;      /* [nmistakes] the worst predictions, the worst one first; gt_run_opts.mistakes sets their number */
 	int nmistakes;
 	struct gt_calibration calibration; /* with gt_run_opts.mistakes */
 	struct gt_arena *arena;          /* owns this struct, the report and the mistakes */

@@ -4,7 +4,7 @@
 
 /* Limits of the fused operations of a last layer with few outputs, where most of the time of a library kernel would be its launch. Before
  * you change these limits, measure on a GPU against separate calls at N = 32, 128, 512 and 1024. */
-#define ROWS 1024         /* maximum number of rows of linear+loss: each row has a block, which reads all weights */
+#define ROWS 1024         /* maximum number of rows of linear+loss: the thread block of each row reads all weights again */
 #define WEIGHTS (1 << 15) /* maximum number of elements of the weights, so that they fit into a cache beside the rows */
 #define BACK_ROWS 512     /* maximum number of rows of linear.dx+dw, because each thread loops over an eighth of the rows */
 #define BACK_IN (1 << 16)

@@ -99,7 +99,7 @@ enum gt_code gt_exec_step_args(struct gt_exec *x, struct gt_step_args **out, str
 enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err);
 /* Waits for the oldest queued window of a training program. *out is valid until the next call of gt_exec_step_args. */
 enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, struct gt_err *err);
-/* Waits for all queued windows and discards their results. */
+/* Waits until all queued steps have finished, and discards their results, for example to look for the cause of a loss that is not finite. */
 enum gt_code gt_exec_drain(struct gt_exec *x, struct gt_err *err);
 
 /* Copies the metrics of slot 0, to which evaluations add, to *out; then zeroes them if clear is set. */

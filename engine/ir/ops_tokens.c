@@ -40,7 +40,8 @@ static enum gt_code new_shape(const struct gt_tdesc *x, const struct gt_ints *sh
 		open = i + 1;
 	}
 	if (open > 0 ? rest % known : rest != known)
-		return gt_fail(err, GT_ECONFIG, "shape: expected sizes with product %lld, the elements of a sample of the input %s, got %lld",
+		return gt_fail(err, GT_ECONFIG, "shape: expected sizes with product %lld, because a sample of the input %s has so many elements, "
+		               "got %lld",
 		               (long long)rest, gt_tdesc_text(x, buf, sizeof buf), (long long)known);
 	if (open > 0)
 		dim[open] = rest / known;

@@ -206,7 +206,7 @@ enum gt_code gt_shown_write(const struct gt_shown *b, const char *path, struct g
 	for (int i = 0; i < b->n; i++)
 		some |= b->sample[i].image.c > 0;
 	if (!some)
-		return gt_fail(err, GT_EUSAGE, "--out: expected data with images, got %s; leave --out out to print the samples", b->where);
+		return gt_fail(err, GT_EUSAGE, "--out: expected data with images, got %s; omit --out to print the samples", b->where);
 	enum gt_code code = draw_mosaic(b, &picture, err);
 	if (code == GT_OK)
 		code = gt_png_encode(picture.rgb, picture.w, picture.h, 3, &data, &n, err);

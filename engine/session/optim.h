@@ -53,7 +53,7 @@ struct gt_optim {
 	int of[GT_MAX_LR];
 	int nstates;       /* maximum number of states of a call */
 	int64_t drops;     /* number of reductions so far by a schedule of type plateau; the caller sets it between two steps */
-	bool ema;          /* the parameters have a moving average, in the slot `nstates` of STATE */
+	bool ema;          /* the parameters have a moving average, in the arena STATE behind the optimizer's own states */
 	struct gt_optim_phase phase[GT_MAX_PHASES]; /* [nphases], in the order of time */
 	int nphases;
 	int64_t per_epoch; /* number of optimizer steps of an epoch, which the caller sets before the first plan; 0: not known */

@@ -191,7 +191,7 @@ enum gt_code gt_ckpt_manifest_parse(const char *text, size_t n, const char *path
 		return gt_fail(err, GT_EDATA, "%s: expected the manifest of a checkpoint, got another file or a truncated manifest", path);
 	gt_digest_bytes(text, n - tail - digits - seal, digest);
 	if (memcmp(text + n - tail - digits, digest, digits))
-		return gt_fail(err, GT_EDATA, "%s: damaged: the digest in the manifest does not match its content", path);
+		return gt_fail(err, GT_EDATA, "%s: damaged: the digest at the end of the manifest does not match the manifest's content", path);
 	GT_TRY(gt_json_parse(text, n, path, 4, 200, a, &root, err));
 	return parse_root(root, path, out, err);
 }

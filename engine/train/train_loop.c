@@ -229,7 +229,7 @@ static enum gt_code collect_oldest_window(struct gt_trainer *t, struct gt_err *e
 	}
 	if (scales) {
 		t->state.good_steps = w->scaler->good;
-		t->queued_position.step = t->state.step; /* with a loss scale, steps run in lockstep, so no other step is queued */
+		t->queued_position.step = t->state.step; /* with a loss scale, a step is queued only after the step before has ended */
 	}
 	if (dt > 1)
 		gt_trainer_restart_speed(t);

@@ -133,7 +133,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Extends the range by the values of a faint line, without the smallest and the largest 2 %. Without memory for them, the range remains. */
+/* Extends the range by the values of a faint line, without the smallest and the largest 2 %. If memory runs out, the range is unchanged. */
 static void extend_inner(struct range *r, const struct gt_chart_line *l, bool log)
 {
 	double *v = malloc((size_t)l->n * sizeof *v + 1);

@@ -135,7 +135,8 @@ static enum gt_code look_for_dead(struct shm_comm *c, gt_shm_doing *doing, const
 	return GT_OK;
 }
 
-/* Reports that rank r missed the deadline: breaks the group and names a late rank that does not itself wait for another rank. */
+/* Called after rank r has missed the deadline: breaks the group, and returns an error that names the rank at fault. This is r, unless r
+ * waits for another late rank. */
 static enum gt_code tell_late(struct shm_comm *c, int r, gt_shm_doing *doing, const void *ctx, struct gt_err *err)
 {
 	char text[160], others[48] = "";

@@ -61,7 +61,8 @@ struct gt_dnnl_step {
 	bool moves;         /* true: every slice has its own `count` elements of the operand; false: all slices have the same elements */
 	bool add;           /* GT_DNNL_SUM without `moves`: whether the first slice, too, adds to the output; false: it overwrites the output */
 	enum gt_dtype type; /* GT_DNNL_FINISH: type of the output */
-	int act, res;       /* GT_DNNL_FINISH: enum gt_act; number of the input that is the residual, -1: none */
+	int act;            /* GT_DNNL_FINISH: the activation (enum gt_act) */
+	int res;            /* GT_DNNL_FINISH: index of the input that is the residual; -1: no residual */
 	int64_t rows, cols; /* GT_DNNL_PAIR: size of a block */
 };
 

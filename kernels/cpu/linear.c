@@ -72,7 +72,7 @@ static void part_dw_update(struct gt_dev *dev, struct gt_kernel *head, const str
 		return;
 	struct gt_cpu_apply apply = gt_cpu_apply_make(k->optimizer, &k->update, a->step_args, o.scalars, o.w, o.state);
 	o.g.scratch = a->scratch, o.g.apply = gt_cpu_apply_run, o.g.ctx = &apply;
-	o.g.first = k->part * threads; /* the threads of the other parts belong to other ranks */
+	o.g.first = k->part * threads; /* the ranks of this host divide the product: threads are numbered over all of them */
 	k->product(&o.g, o.g.first + thread, threads * k->parts);
 }
 

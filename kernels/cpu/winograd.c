@@ -344,8 +344,8 @@ static bool is_winograd_faster(const struct gt_attr_conv2d *a, const struct gt_t
 
 #define BLOCK 64 /* output channels of a block of u */
 
-/* Divides v and m into chunks, and u into blocks of `block` output channels. Returns the floats of the workspace. For dw, the chunk decides
- * the order of sums, so it must not depend on the number of threads. */
+/* Divides v and m into chunks, and u into blocks of `block` output channels. Returns the number of floats in the workspace. For dw, the
+ * chunk decides the order of sums, so it must not depend on the number of threads. */
 static size_t choose_chunk(struct wino *k, int threads, int64_t block)
 {
 	struct gt_wino *g = &k->g;
@@ -367,7 +367,7 @@ static size_t choose_chunk(struct wino *k, int threads, int64_t block)
 }
 
 /* Chooses blocks of output channels if they need less than half of the workspace. A block of dw needs all tiles in one chunk. Weights that
- * are kept are transformed whole. Returns the floats of u, v and m. */
+ * are kept are transformed whole. Returns the number of floats of u, v and m together. */
 static size_t choose_blocks(struct wino *k, int threads, bool keeps)
 {
 	size_t whole = choose_chunk(k, threads, k->g.out);

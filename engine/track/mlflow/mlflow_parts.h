@@ -60,7 +60,7 @@ struct gt_mlflow_state {
 	bool described;                      /* the server has the parameters */
 	int64_t offset;                      /* bytes of metrics.jsonl that are sent */
 	double time;                         /* "time" of the last line that is sent; 0: none */
-	char status[32];                     /* how the run ended ("ok", "signal 15"), from the sent lines of metrics.jsonl; "": it has not ended */
+	char status[32];                     /* how the run ended ("ok", "signal 15"), from the lines that were sent; "": not ended */
 	char told[16];                       /* status that was last sent to the server: "RUNNING", "FINISHED", "FAILED", "KILLED" */
 	char files[96];                      /* modification times of the uploaded files of the run directory; "": none */
 	char model[96];                      /* the uploaded checkpoint, and the modification time of its model; "": none */

@@ -24,7 +24,8 @@ static enum gt_code check_spec(const struct gt_launch_spec *s, struct gt_err *er
 		return gt_fail(err, GT_EUSAGE, "node %d of %d nodes with %d ranks each: expected a node below %d, and at most %d ranks in total",
 		               s->node, s->nnodes, s->nproc, s->nnodes, GT_WORLD_MAX);
 	if (s->nnodes > 1 && (!s->addr || !*s->addr || strlen(s->addr) >= GT_ADDR_SIZE || s->port < 1 || s->port > 65535))
-		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs the address and port of rank 0: --master-addr and --master-port", s->nnodes);
+		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs the address and port of rank 0: --master-addr and --master-port",
+		               s->nnodes);
 	if (s->nnodes > 1 && !s->token)
 		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs a token that is the same on all hosts: --token-file", s->nnodes);
 	return GT_OK;

@@ -64,7 +64,7 @@ struct gt_exec {
 	struct gt_batch *loaded_batches; /* the batches that the running program has loaded, one entry for each micro-batch; owned */
 	struct gt_rank_link *link; /* connection to the launcher that watches this rank; NULL: none */
 	double *times;     /* for bench: total seconds of each program step, measured without graphs; NULL: not measured */
-	double *waited;    /* for bench: total seconds that this rank's thread spent in communication; NULL: not measured */
+	double *waited;    /* total seconds that this rank's thread spent in communication; NULL: not measured */
 	bool graphs;       /* capture and replay graphs, if the backend can */
 	int max_window_steps; /* maximum number of steps in a window; 0: as many steps as take about 0.1 s */
 	/* True if there are several ranks. All ranks must queue the same number of steps in a window, so gt_exec_window_size then uses

@@ -348,7 +348,7 @@ static void observe_event(void *user, const struct gt_event *ev)
 	if (ev->kind == GT_EV_WARN && !cli->args.quiet)
 		gt_cli_warn(cli, ev->text);
 	if (ev->kind == GT_EV_DETAIL && cli->args.verbose)
-		gt_cli_note(cli, "skipped %s", ev->text);
+		gt_cli_note(cli, "%s", ev->text);
 }
 
 static enum gt_code run_eval(struct gt_cli *cli, struct gt_err *err)

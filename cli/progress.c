@@ -259,7 +259,7 @@ void gt_progress_observe(void *user, const struct gt_event *ev)
 		break;
 	case GT_EV_DETAIL:
 		if (a->verbose)
-			gt_cli_note(p->cli, "skipped %s", ev->text);
+			gt_cli_note(p->cli, "%s", ev->text);
 		break;
 	case GT_EV_END: {
 		bool stopped = ev->text && !strcmp(ev->text, "early stop");

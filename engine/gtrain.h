@@ -78,7 +78,8 @@ enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_
 	GT_EV_PHASE, /* progress of an evaluation or of a save, in text and share; never a line of metrics.jsonl */
 	GT_EV_PRETRAINED, /* a new run has loaded weights from a file (model.pretrained) */
 	GT_EV_COMPLETE, /* a resume of a run that is already complete; text says so, and how to train longer. No other events follow */
-	GT_EV_DETAIL /* a row or cell that the next warning counts; never a line of metrics.jsonl */ };
+	GT_EV_DETAIL /* a line for --verbose: a row or cell that the next warning counts, or a rank that is slower than the others; never a line
+	                of metrics.jsonl */ };
 
 struct gt_run_result {
 	double seconds;       /* duration of training in seconds, summed over all resumes */

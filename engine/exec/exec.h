@@ -64,7 +64,7 @@ struct gt_exec {
 	struct gt_batch *loaded_batches; /* the batches that the running program has loaded, one entry for each micro-batch; owned */
 	struct gt_rank_link *link; /* connection to the launcher that watches this rank; NULL: none */
 	double *times;     /* for bench: total seconds of each program step, measured without graphs; NULL: not measured */
-	double *waited;    /* for bench: total seconds that this rank's thread spent in communication; NULL: not measured */
+	double *waited;    /* total seconds that this rank's thread spent in communication; NULL: not measured */
 	bool graphs;       /* capture and replay graphs, if the backend can */
 	int max_window_steps; /* maximum number of steps in a window; 0: as many steps as take about 0.1 s */
 	/* True if there are several ranks. All ranks must queue the same number of steps in a window, so gt_exec_window_size then uses
@@ -99,7 +99,7 @@ enum gt_code gt_exec_step_args(struct gt_exec *x, struct gt_step_args **out, str
 enum gt_code gt_exec_launch(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err);
 /* Waits for the oldest queued window of a training program. *out is valid until the next call of gt_exec_step_args. */
 enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, struct gt_err *err);
-/* Waits until all queued steps have finished, and discards their results, for example to look for the cause of a loss that is not finite. */
+/* Waits until all queued steps have finished, and discards their results, for example to find the cause of a loss that is not finite. */
 enum gt_code gt_exec_drain(struct gt_exec *x, struct gt_err *err);
 
 /* Copies the metrics of slot 0, to which evaluations add, to *out; then zeroes them if clear is set. */

@@ -235,16 +235,21 @@ enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token,
 	/* On one host, gtrain's launcher has passed the exact port. Otherwise rank 0 listens on the first free one of these ports. */
 	int ports = !strcmp(w->how, "gtrain") && w->nnodes == 1 ? 1 : GT_RENDEZVOUS_PORTS;
 	double until = gt_clock() + r->timeout, silent = gt_clock() + SILENT_S;
-	struct refusal why = {.port = w->port, .text = "no process listens on this port"};
+	const struct refusal none = {.port = w->port, .text = "no process listens on this port"};
+	struct refusal why = none;
 	bool reported = false;
-	int pause = RETRY_MS;
+	int pause = RETRY_MS, rejections = 0;
 	while (gt_clock() < until) {
+		struct refusal now = none;
 		for (int k = 0; k < ports && w->port + k <= 65535 && gt_clock() < until; k++) {
 			double left = until - gt_clock();
-			GT_TRY(connect_to_port(r, token, w->port + k, ports == 1 || left < 1 ? left : 1, &why, err));
+			GT_TRY(connect_to_port(r, token, w->port + k, ports == 1 || left < 1 ? left : 1, &now, err));
 			if (r->conn[0].fd >= 0)
 				return GT_OK;
 		}
+		/* The first rejection proves nothing: a rank 0 that ends during the handshake closes the connection like one with another token. */
+		if (now.reason != OTHER_TOKEN || ++rejections > 1)
+			record_refusal(&why, now.reason, now.port, now.text);
 		if (!reported && (why.reason == OTHER_TOKEN || gt_clock() > silent)) {
 			char text[600];
 			snprintf(text, sizeof text, "rank %d has not reached rank 0 at %s port %d: %s; trying for %.0f s more", w->rank, w->addr,

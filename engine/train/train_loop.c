@@ -260,7 +260,9 @@ static enum gt_code exchange_stop_signals(struct gt_trainer *t, struct gt_err *e
 			if (window_s < AGREE_S)
 				v[3] = (int64_t)(AGREE_S / (window_s > 1e-6 ? window_s : 1e-6));
 		}
+		double begin = gt_clock();
 		GT_TRY(gt_team_max(t->team, v, 5, err));
+		t->waited_s += gt_clock() - begin;
 		t->agree_at = t->windows + v[3];
 		x->rank0_step_s = 1e-9 * (double)v[4];
 	}
@@ -290,7 +292,7 @@ static enum gt_code end_by_signal(struct gt_trainer *t, struct gt_err *err)
 enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 {
 	struct gt_exec *x = &t->s->exec;
-	bool stop = false;
+	bool stop = false, timed = gt_trainer_times_steps(t);
 	t->start = t->saved_at = t->epoch_start = gt_clock();
 	t->saved_step = t->state.step > 0 ? t->state.step : -1;
 	t->saved_seconds = t->state.seconds;
@@ -301,6 +303,8 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 	GT_TRY(gt_loader_start(t->s->prog.loader, t->state.epoch, t->state.cursor, err));
 	gt_trainer_restart_speed(t);
 	while (!gt_trainer_finished(t)) {
+		double begin = timed ? gt_clock() : 0;
+		x->waited = timed ? &t->waited_s : NULL;
 		while (!t->due && !stop && x->queued < x->depth)
 			GT_TRY(queue_next_window(t, err));
 		GT_TRY(gt_loader_order_next_epoch(t->s->prog.loader, err)); /* while the device executes the queued steps */
@@ -309,6 +313,8 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 		t->windows++;
 		gt_rank_report_progress(x->link, t->state.step);
 		GT_TRY(exchange_stop_signals(t, err));
+		x->waited = NULL; /* evaluations and checkpoints are not steps */
+		t->steps_s += timed ? gt_clock() - begin : 0;
 		/* After a signal, the time limit or checkpoint.every_minutes, no more steps are queued until the queued ones are complete. */
 		stop = t->signal || t->timed_out || t->minutes_due;
 		if (x->queued)

@@ -165,7 +165,9 @@ static void warn_of_skipped(void *user, const char *why)
 
 static void report_skipped(void *user, const char *why)
 {
-	struct gt_event ev = {.kind = GT_EV_DETAIL, .text = why};
+	char text[1200];
+	snprintf(text, sizeof text, "skipped %s", why);
+	struct gt_event ev = {.kind = GT_EV_DETAIL, .text = text};
 	gt_trainer_send_event(user, &ev, false, NULL);
 }
 
@@ -185,6 +187,8 @@ enum gt_code gt_trainer_evaluate_and_save(struct gt_trainer *t, int64_t epoch, i
 		GT_TRY(gt_histograms_write(t->s, t->tensorboard, t->state.step, err));
 	if (boundary || last)
 		GT_TRY(gt_session_skipped(t->s, warn_of_skipped, report_skipped, t, err));
+	if (boundary || last)
+		GT_TRY(gt_trainer_report_straggler(t, err));
 	if (boundary)
 		best |= update_best(t, GT_TRAIN, &t->scores[GT_TRAIN]);
 	if (best || last || gt_trainer_finished(t) || is_save_due(t, boundary, t->state.step != step)) {

@@ -31,4 +31,11 @@ void gt_trainer_clear_top5(const struct gt_trainer *t, struct gt_scores *s);
 /* Reports a phase other than training, such as an evaluation of `split` (or NULL). */
 void gt_trainer_report_phase(struct gt_trainer *t, const char *text, const char *split, double share);
 
+/* Returns whether the trainer measures how long a rank waits for other ranks: on several ranks with a CPU. */
+bool gt_trainer_times_steps(const struct gt_trainer *t);
+
+/* Reports, as an event of kind DETAIL on rank 0, a rank that has worked much longer than the others in the steps since the last report.
+ * Every rank calls it at the same position of the run. */
+enum gt_code gt_trainer_report_straggler(struct gt_trainer *t, struct gt_err *err);
+
 #endif

@@ -216,7 +216,9 @@ static void warn_of_data_changes(const struct job *j, const struct gt_session *s
 static void detail_of_skipped(void *user, const char *why)
 {
 	const struct job *j = user;
-	struct gt_event ev = {.kind = GT_EV_DETAIL, .text = why};
+	char text[1200];
+	snprintf(text, sizeof text, "skipped %s", why);
+	struct gt_event ev = {.kind = GT_EV_DETAIL, .text = text};
 	if (j->opts->observe)
 		j->opts->observe(j->opts->user, &ev);
 }

@@ -68,7 +68,7 @@ for n in 0 1; do
 	pid+=($!)
 done
 for _ in $(seq 400); do
-	[ "$(cat tokens.? | grep -c 'another token')" -ge 2 ] && break
+	[ "$(cat tokens.? | grep -c 'different token')" -ge 2 ] && break
 	sleep 0.1
 done
 kill -INT "${pid[@]}"

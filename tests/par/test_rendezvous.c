@@ -420,6 +420,35 @@ TEST(strongest_reason)
 	          outcome[1].warnings);
 }
 
+/* Rank 0 ends between the proof of rank 1 and its own answer. Rank 1 must not take this for another token. */
+static enum gt_code rank_0_ends(int rank, int world, int listener, struct gt_err *err)
+{
+	struct gt_world w;
+	struct gt_rendezvous_spec s = spec_of(&w, rank, world, listener, 0.5);
+	struct gt_rendezvous *r;
+	struct gt_auth a;
+	struct gt_peer_auth *p = NULL;
+	s.warn = warned;
+	if (rank) {
+		close(listener);
+		return gt_rendezvous_open(&s, &r, err);
+	}
+	bool good = gt_auth_open(&a, GT_RDV_MAGIC, token, GT_SHA256_SIZE, listener, world);
+	for (double until = gt_clock() + 20; good && !p && gt_clock() < until;) {
+		gt_auth_poll(&a, 1);
+		p = gt_auth_next(&a);
+	}
+	return p && p->state == GT_AUTH_PROVEN ? GT_OK : gt_fail(err, GT_EFAIL, "no proof arrived");
+}
+
+TEST(rank_0_ends_during_the_handshake)
+{
+	ranks(2, rank_0_ends, loopback());
+	CHECK_MSG(outcome[0].code == GT_OK, "%s", outcome[0].msg);
+	CHECK_MSG(outcome[1].code == GT_EPEER && strstr(outcome[1].msg, "no process listens on this port"), "%s", outcome[1].msg);
+	CHECK_MSG(!outcome[1].warnings, "rank 1 warns of another token");
+}
+
 /* No inherited socket: rank 0 binds; the first port is taken by something silent, as torchrun's store takes MASTER_PORT. */
 static enum gt_code joined(int rank, int world, int listener, struct gt_err *err)
 {

@@ -1,13 +1,14 @@
 /* One fault in one rank of a real run, and what comes of it.
  *   tool_fault [-p PHASE] [-k STEP] [-d MICROSECONDS] [-r RANK] [-l SECONDS] [-t] FAULT COMMAND…
  * Starts COMMAND (gtrain run or resume, on several ranks), looks at the launcher's board until rank RANK is in PHASE (its words for
- * messages, or a part of them; "start": before the first words; "training": after its first step, and none) and has done STEP steps, waits
- * up to MICROSECONDS and does FAULT to it: kill, segv or stop (signals), exit (exit_group(74) in its name), or to the launcher: launcher
- * (SIGKILL), int, int2 (SIGINT, once or twice), term, term2 (SIGTERM). -t follows the rank from one system call to the next, for phases
- * that are shorter than a look at the board. Prints one line fault=… rank=… phase="…" step=… status=… seconds=… again=… left=… phase and
- * step: where the rank really was; status: the launcher's (128+n: ended by signal n); seconds: from the fault to its end; again: to the
- * moment at which all ranks of the next attempt were there, -1 without one; left: processes that outlived it, found by a mark in their
- * environment (and then killed). Status 3: the moment never came. */
+ * messages, or a part of them; "start": before the first words; "first": in its first step; "training": after its first step, and none)
+ * and has done STEP steps, waits up to MICROSECONDS and does FAULT to it: kill, segv or stop (signals), slow (stopped and continued until
+ * the run ends, at a third of its speed), exit (exit_group(74) in its name), or to the launcher: launcher (SIGKILL), int, int2 (SIGINT,
+ * once or twice), term, term2 (SIGTERM). -t follows the rank from one system call to the next, for phases that are shorter than a look at
+ * the board. Prints one line fault=… rank=… phase="…" step=… status=… seconds=… again=… left=… phase and step: where the rank really was;
+ * status: the launcher's (128+n: ended by signal n); seconds: from the fault to its end; again: to the moment at which all ranks of the
+ * next attempt were there, -1 without one; left: processes that outlived it, found by a mark in their environment (and then killed).
+ * Status 3: the moment never came. */
 #include "base/clock.h"
 #include "launch/launcher_parts.h"
 #include <dirent.h>
@@ -19,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -133,6 +135,11 @@ static bool there(const struct opts *o, const struct gt_board *b)
 	phase[sizeof phase - 1] = 0;
 	if (!strcmp(o->phase, "start"))
 		return !*phase;
+	/* The first step has no words, as the time before "reading data". "initialising" can pass between two looks at the board. */
+	static bool planned;
+	planned |= !strcmp(phase, "reading data and planning") || !strcmp(phase, "initialising");
+	if (!strcmp(o->phase, "first"))
+		return planned && !*phase && b->slot[o->rank].step < 0;
 	if (b->slot[o->rank].step < o->step)
 		return false;
 	return strcmp(o->phase, "training") ? strstr(phase, o->phase) != NULL : !*phase && b->slot[o->rank].step >= 1;
@@ -192,6 +199,24 @@ static bool follow(const struct opts *o, const struct gt_board *b, pid_t pid)
 		sig = WSTOPSIG(st) == SIGTRAP || WSTOPSIG(st) == SIGSTOP ? 0 : WSTOPSIG(st);
 	}
 	return !ptrace(PTRACE_DETACH, pid, 0, 0);
+}
+
+/* Stops and continues the rank in turn while the launcher runs. A signal by descriptor never reaches another process of the same number. */
+static void slow_rank(pid_t launcher, pid_t rank)
+{
+	siginfo_t si = {0};
+	int fd = (int)syscall(SYS_pidfd_open, rank, 0);
+	while (fd >= 0 && !waitid(P_PID, (id_t)launcher, &si, WEXITED | WNOHANG | WNOWAIT) && !si.si_pid) {
+		if (syscall(SYS_pidfd_send_signal, fd, SIGSTOP, NULL, 0))
+			break;
+		usleep(10000);
+		if (syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0))
+			break;
+		usleep(5000);
+	}
+	if (fd < 0)
+		die("pidfd_open");
+	close(fd);
 }
 
 static void do_fault(const struct opts *o, pid_t launcher, pid_t rank)
@@ -288,12 +313,15 @@ int main(int argc, char **argv)
 	for (double go = gt_clock() + o.delay_us * 1e-6; gt_clock() < go;)
 		;
 	double at = gt_clock(), again = -1, seconds = -1;
-	do_fault(&o, launcher, victim);
+	if (strcmp(o.fault, "slow"))
+		do_fault(&o, launcher, victim);
 	char phase[GT_PHASE_SIZE];
 	memcpy(phase, b->slot[o.rank].phase, sizeof phase);
 	phase[sizeof phase - 1] = 0;
 	long step = (long)b->slot[o.rank].step;
 	int world = b->local_world;
+	if (!strcmp(o.fault, "slow"))
+		slow_rank(launcher, victim);
 	while (gt_clock() < until) {
 		if (waitpid(launcher, &st, WNOHANG) == launcher) {
 			seconds = gt_clock() - at;

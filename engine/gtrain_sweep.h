@@ -42,7 +42,7 @@ struct gt_sweep_trial {
 	const char *dir;    /* run directory */
 	const char **value; /* [naxes] values of the keys, in the notation of a config */
 	enum gt_trial_state state;
-	double score;       /* value of the metric; NAN: not measured. Successive halving: after the most epochs so far */
+	double score;       /* value of the metric; NAN: not measured, or the trial failed. Successive halving: after the most epochs so far */
 	int64_t epochs;     /* successive halving: number of trained epochs after which `score` was measured; 0: not measured */
 	double seconds;     /* training time up to the newest checkpoint */
 	int code;           /* exit code of a failed trial */

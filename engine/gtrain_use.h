@@ -89,8 +89,8 @@ struct gt_mistake {
 	double probability;      /* probability of the prediction (several labels: of the label); NAN: the targets are numbers */
 	double right;            /* probability of the correct class; NAN with several labels or numbers */
 	bool missing;            /* with several labels: the sample has the label, and the model does not predict it */
-	double error;            /* numeric targets: largest absolute error of a target, in standard deviations of the target; else the
-	                            confidence in the wrong prediction */
+	double error;            /* numeric targets: largest absolute error of a target, in standard deviations of the target with
+	                            data.normalize_target, else in its unit; other targets: the confidence in the wrong prediction */
 	double *value, *wanted;  /* [nvalues] numbers: predictions and targets in the unit of the targets */
 	int nvalues;
 	/* What the sample is; at most one of the following. */
@@ -147,7 +147,7 @@ struct gt_prediction {
 	const float *value; /* [nvalues]: the outputs of a model whose targets are columns of numbers; top is then empty */
 	const char *const *value_name; /* [nvalues]: names of the target columns */
 	int nvalues;
-	bool row;            /* the prediction is for a row of a table; false: for an image */
+	bool row;            /* the prediction is for a row of a table; false: for an image or a text */
 	const char *text;    /* the text that was classified, if it is not from a file; else NULL */
 	const char *const *column;      /* [ncolumns]: cells of the row as in the file, for the columns that gt_predict_spec.append or .keep
 	                                   selects */

@@ -76,7 +76,7 @@ static enum gt_code run_run(struct gt_cli *cli, struct gt_err *err)
 	if (job->against && !cli->link && !gt_option_is_choice(AGAINST, job->against))
 		return gt_fail(err, GT_EUSAGE, "--against: expected " AGAINST ", got '%.60s'", job->against);
 	if (job->against && !job->smoke && !cli->link)
-		return gt_fail(err, GT_EUSAGE, "--against: expected --smoke beside it, because the operations of a smoke test are compared");
+		return gt_fail(err, GT_EUSAGE, "--against: expected the option --smoke too, because the operations of a smoke test are compared");
 	GT_TRY(gt_cli_conf(cli, job, &conf, err));
 	enum gt_code code = a->fresh ? choose_new_dir(cli, conf, err) : GT_OK;
 	if (code != GT_OK) {

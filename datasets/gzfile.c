@@ -134,7 +134,7 @@ static enum gt_code inflate_from(const struct gt_gzfile *f, uint64_t at, bool di
 		}
 		int zr = inflate(&z, Z_NO_FLUSH);
 		if (diagnose && (zr == Z_STREAM_END || z.total_out > f->limit)) {
-			rc = gt_fail(err, GT_EDATA, "%s: gzip: bad data", f->shown);
+			rc = gt_fail(err, GT_EDATA, "%s: gzip: the compressed data is damaged", f->shown);
 		} else if (zr == Z_STREAM_END) {
 			if (at == f->size && !z.avail_in)
 				break; /* the content is shorter than requested; gt_gzfile_read reports this */

@@ -26,11 +26,11 @@
 	  GT_SCHED_WARMUP)                                                                                                                     \
 	X(COSINE, cosine, false, "CosineAnnealingLR|cosine_annealing", "CosineAnnealingLR, half a cosine from lr to min_lr", {"t_max"},        \
 	  {"min_lr"}, GT_SCHED_WARMUP)                                                                                                         \
-	X(POLYNOMIAL, polynomial, false, "PolynomialLR|linear", "PolynomialLR, from lr to min_lr, with power = 1 in a line", {"t_max"},        \
+	X(POLYNOMIAL, polynomial, false, "PolynomialLR|linear", "PolynomialLR, from lr to min_lr; linear with power = 1", {"t_max"},        \
 	  {"min_lr"}, {"power"}, GT_SCHED_WARMUP)                                                                                              \
 	X(ONECYCLE, onecycle, false, "OneCycleLR",                                                                                             \
-	  "OneCycleLR, in the share pct_start of the run up from lr / div_factor to lr, then down to lr / div_factor / final_div_factor, "     \
-	  "while the momentum goes the other way", {"t_max"}, {"pct_start"}, {"div_factor"}, {"final_div_factor"}, {"three_phase"},            \
+	  "OneCycleLR: in the first pct_start of the run, rises from lr / div_factor to lr; then falls to lr / div_factor / "               \
+	  "final_div_factor; the momentum falls while the learning rate rises", {"t_max"}, {"pct_start"}, {"div_factor"}, {"final_div_factor"}, {"three_phase"},            \
 	  {"anneal_strategy"}, {"cycle_momentum"}, {"base_momentum"}, {"max_momentum"})                                                        \
 	X(FLAT_COSINE, flat_cosine, false, "", "constant, then half a cosine down", {"t_max"}, {"min_lr"}, {"pct_flat"}, GT_SCHED_WARMUP)      \
 	X(PLATEAU, plateau, false, "ReduceLROnPlateau|reduce_lr_on_plateau|reduce_on_plateau",                                                 \
@@ -101,7 +101,7 @@ enum gt_anneal { GT_ANNEAL_COS, GT_ANNEAL_LINEAR };
 	  "multiplied by gamma once per unit")                                                                                                 \
 	X(P, A, BOOL, cycle_momentum, NULL, "(true if the optimizer has betas or a momentum)", 0, 0, 0,                                        \
 	  "change the momentum, or the first of betas, from max_momentum to base_momentum while the learning rate rises, and back while it "   \
-	  "falls; the optimizer's own value then has no effect; in the config of a checkpoint from a gtrain without this key: false")          \
+	  "falls; the optimizer's own value then has no effect; in checkpoints of earlier versions without this key: false")          \
 	X(P, A, FLOAT, base_momentum, NULL, "0.85", 0, 1, GT_R_ABOVE | GT_R_BELOW, "momentum at the highest learning rate")                    \
 	X(P, A, FLOAT, max_momentum, NULL, "0.95", 0, 1, GT_R_ABOVE | GT_R_BELOW, "momentum at the beginning and at the end of the cycle")
 

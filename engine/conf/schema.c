@@ -205,7 +205,7 @@ const struct gt_row gt_rows[] = {
      .help = "seed that decides which samples are in the split \"valid\"; -1: the key seed; results of runs with several seeds can be "
              "compared only if data.valid_seed is set"},
     {"data.stratify", GT_T_BOOL, AT(data.stratify), "false",
-     .help = "take the fraction `valid` of every class, within one sample; every class has a sample in train, and also a sample in valid "
+     .help = "take the fraction `valid` of every class, rounded to whole samples; every class has a sample in train, and also a sample in valid "
              "if its fraction is at least half a sample; a resumed run keeps its split, and divides new samples without regard to classes"},
     {"data.mean", GT_T_FLOATS, AT(data.mean), "[]",
      .help = "mean that is subtracted from the pixels, whose values are 0..1; one value for all channels or one per channel; []: 0"},
@@ -241,7 +241,7 @@ const struct gt_row gt_rows[] = {
     {"data.max_tokens", GT_T_INT, AT(data.text.max_tokens), "512", 1, 32768, TEXT,
      .help = "maximum number of tokens of a text; longer texts are truncated at their end"},
     {"data.min_freq", GT_T_INT, AT(data.text.min_freq), "3", 1, 1 << 30, WORDS,
-     .help = "smallest number of times that a word of the vocabulary occurs in the training split"},
+     .help = "minimum number of occurrences in the training split; rarer words are not in the vocabulary"},
     {"data.max_vocab", GT_T_INT, AT(data.text.max_vocab), "60000", 3, 1 << 24, WORDS,
      .help = "maximum number of tokens in the vocabulary, which keeps the most frequent words"},
     {"data.vocab", GT_T_STRING, AT(data.text.vocab), "\"\"", .when = "data.tokenizer", .is = "wordpiece",
@@ -410,7 +410,8 @@ const struct gt_row gt_rows[] = {
      .help = "save a checkpoint when SIGTERM, SIGINT or SIGUSR1 ends the run"},
 
     {"log.every_steps", GT_T_INT, AT(log.every_steps), "50", 1, 1 << 30,
-     .help = "number of steps between lines about training in metrics.jsonl; the steps at which the learning rate bends have lines, too"},
+     .help = "number of steps between lines about training in metrics.jsonl; steps at which the learning rate changes its course "
+             "also have lines"},
     {"log.tensorboard", GT_T_BOOL, AT(log.tensorboard), "false", .help = "write TensorBoard event files too"},
     {"log.report", GT_T_BOOL, AT(log.report), "false",
      .help = "when the run is complete, write a page about the run to report.html in its directory, as gtrain report does"},
@@ -434,7 +435,7 @@ const struct gt_row gt_rows[] = {
     {"log.mlflow.experiment", GT_T_STRING, AT(log.mlflow.experiment), "\"Default\"",
      .help = "MLflow experiment to which the run belongs; gtrain creates the experiment if the server does not have it"},
     {"log.mlflow.artifacts", GT_T_BOOL, AT(log.mlflow.artifacts), "true",
-     .help = "upload config.cfg, the report and, at the end, the best model to the MLflow server, if it stores artifacts behind its proxy"},
+     .help = "upload config.cfg, the report and, at the end, the best model to the MLflow server, if the server accepts artifacts by HTTP"},
     {NULL},
 };
 

@@ -58,7 +58,7 @@ gives bf16_against_fp32 0 out 'a difference of precision: cpu computes in bf16, 
 	run "$tmp/mlp.cfg" --smoke --against cpu:fp32 --device cpu -s 'precision="bf16"'
 
 # ---- what it refuses ----------------------------------------------------------------------------------------------------------
-gives needs_smoke 64 err '--against: expected --smoke beside it' run "$tmp/mlp.cfg" --against cpu
+gives needs_smoke 64 err '--against: expected the option --smoke too' run "$tmp/mlp.cfg" --against cpu
 gives other_word 64 err "--against: expected cpu|cpu:fp32|cpu:bf16, got 'cuda'" run "$tmp/mlp.cfg" --smoke --against cuda
 gives other_word_first 64 err "--against: expected cpu|cpu:fp32|cpu:bf16, got 'cpu:fp8'" run "$tmp/none.cfg" --smoke --against cpu:fp8
 

@@ -19,7 +19,7 @@ static const struct {
      "of its size, which changes pixels a little. Random numbers are a function of seed, epoch, sample and the position in the list."},
     {"data.columns[].", "data.columns",
      "Each entry of the list is a group with the keys below. Types that are not given are inferred from the rows of the training "
-     "split. A column without a value, or with only one value, is ignored; so are whole numbers that number the rows, and whole "
+     "split. A column without a value, or with only one value, is ignored; so are whole numbers that count the rows, and whole "
      "numbers that are all different in a column with a name such as id, user_id or index. Other whole numbers with at most 20 "
      "different values are categorical; other numbers are continuous; dates are of the type date if the order of day and month is "
      "clear. Words are categorical; but if there are more than 20 different values, the column is text if more than half of the "
@@ -33,7 +33,7 @@ static const struct {
      "have, and 2, 3, ... for the words of the training split, the most frequent word first. A text is split into tokens, as "
      "data.tokenizer and the keys after it specify; layers read the tokens from the input \"tokens\", and their number from the input "
      "\"lengths\". The texts of several columns are one text, with a line for each column; a missing text, or a text without tokens, "
-     "is one token of padding. Nothing is fitted to the splits valid and test; a checkpoint keeps all fitted facts."},
+     "is one token of padding. Medians, categories and vocabularies come from the training split only; a checkpoint keeps them."},
     {"model.", "model", NULL},
     {"model.blocks.NAME.", "model.blocks", "Each member is a template:"},
     {"model.layers[].", "model.layers",
@@ -41,21 +41,21 @@ static const struct {
      "parameters."},
     {"model.pretrained.", "model.pretrained", NULL},
     {"model.pretrained.map[].", "model.pretrained.map",
-     "Each entry of the list is a group with the keys below. A network that PyTorch trained on 1,000 classes, for a model with a head of "
-     "its own: pretrained = { file = \"resnet18.safetensors\"; map = ( { from = \"fc.*\"; to = \"\"; } ); }; names that all begin "
-     "with backbone: map = ( { from = \"backbone.*\"; to = \"*\"; } ). If all names in the file begin with module., as those of "
-     "torch.nn.DataParallel do, this is removed first. It is an error if a shape differs other than in dimensions of 1, if an entry "
-     "matches no name, or if nothing is loaded. Values in f16, bf16 and f64 are converted to f32. run and check print what is loaded and "
-     "what is not."},
+     "Each entry of the list is a group with the keys below. Example for weights that were trained on 1,000 classes, and a model "
+     "with another number of outputs: pretrained = { file = \"resnet18.safetensors\"; map = ( { from = \"fc.*\"; to = \"\"; } ); "
+     "}; names that all begin with backbone: map = ( { from = \"backbone.*\"; to = \"*\"; } ). If all names in the file begin with "
+     "module., as those of torch.nn.DataParallel do, this prefix is removed first. Shapes may differ only in "
+     "dimensions of size 1. It is an error if an entry matches no name, or if nothing is loaded. Values in f16, bf16 and f64 are converted to f32. run "
+     "and check print what is loaded and what is not."},
     {"train.", "train", NULL},
     {"train.groups[].", "train.groups",
      "Each entry of the list is a group with the keys below. Parameters that no group matches use train.optimizer and train.schedule."},
     {"train.optimizer.", "train.optimizer", "A key that the chosen type does not use is an error."},
     {"train.schedule.", "train.schedule", "A key that the chosen type does not use is an error."},
     {"train.ema.", "train.ema",
-     "The average is that of torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn: the first one is a copy. The warm-up is that "
-     "of timm's ModelEmaV3. In a checkpoint, model.safetensors is the average, and optimizer.safetensors has the trained parameters, from "
-     "which a resume continues."},
+     "The average is that of torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn; it begins as a copy of the parameters. "
+     "The warm-up is that of timm's ModelEmaV3. In a checkpoint, model.safetensors is the average, and optimizer.safetensors has "
+     "the trained parameters, from which a resume continues."},
     {"train.loss_scale.", "train.loss_scale",
      "With precision = \"fp16\", the loss is multiplied by a scale before the backward pass so that small gradients do not become 0, as by "
      "PyTorch's GradScaler. The losses in reports are not scaled. A step whose gradients overflow is skipped: it changes no weight and "

@@ -30,6 +30,7 @@ def manuals():
     for f in subprocess.check_output(["git", "ls-files", "man/*.[157]"], text=True).split():
         text = subprocess.check_output(["mandoc", "-T", "ascii", "-O", "width=900", f], text=True)
         text = re.sub(r".\x08", "", text)
+        text = re.sub(r"(\n *)(.{800,})\n *(?=\S)", r"\1\2 ", text)  # mandoc breaks longer paragraphs
         for line in text.split("\n"):
             for s in re.split(r"(?<=[.:]) +(?=[A-Z])", line.strip()):
                 if len(s.split()) >= 6 and s.endswith("."):

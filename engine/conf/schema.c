@@ -205,8 +205,9 @@ const struct gt_row gt_rows[] = {
      .help = "seed that decides which samples are in the split \"valid\"; -1: the key seed; results of runs with several seeds can be "
              "compared only if data.valid_seed is set"},
     {"data.stratify", GT_T_BOOL, AT(data.stratify), "false",
-     .help = "take the fraction `valid` of every class, rounded to whole samples; every class has a sample in train, and also a sample in valid "
-             "if its fraction is at least half a sample; a resumed run keeps its split, and divides new samples without regard to classes"},
+     .help = "take the fraction `valid` of every class, rounded to whole samples; every class has a sample in train, and also a "
+             "sample in valid if its fraction is at least half a sample; a resumed run keeps its split, and divides new samples "
+             "without regard to classes"},
     {"data.mean", GT_T_FLOATS, AT(data.mean), "[]",
      .help = "mean that is subtracted from the pixels, whose values are 0..1; one value for all channels or one per channel; []: 0"},
     {"data.std", GT_T_FLOATS, AT(data.std), "[]", 0, INFINITY, GT_R_ABOVE,

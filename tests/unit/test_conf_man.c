@@ -44,8 +44,8 @@ static const struct {
      "Each entry of the list is a group with the keys below. Example for weights that were trained on 1,000 classes, and a model "
      "with another number of outputs: pretrained = { file = \"resnet18.safetensors\"; map = ( { from = \"fc.*\"; to = \"\"; } ); "
      "}; names that all begin with backbone: map = ( { from = \"backbone.*\"; to = \"*\"; } ). If all names in the file begin with "
-     "module., as those of torch.nn.DataParallel do, this prefix is removed first. Shapes may differ only in "
-     "dimensions of size 1. It is an error if an entry matches no name, or if nothing is loaded. Values in f16, bf16 and f64 are converted to f32. run "
+     "module., as those of torch.nn.DataParallel do, this prefix is removed first. Shapes may differ only in dimensions of size 1. "
+     "It is an error if an entry matches no name, or if nothing is loaded. Values in f16, bf16 and f64 are converted to f32. run "
      "and check print what is loaded and what is not."},
     {"train.", "train", NULL},
     {"train.groups[].", "train.groups",

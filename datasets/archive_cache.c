@@ -73,7 +73,8 @@ struct conversion {
 static enum gt_code fail_bomb(const struct conversion *c, struct gt_err *err)
 {
 	return gt_fail(err, GT_EDATA, "%s: the archive expands to more than the %llu MiB allowed (64 MiB, or 64 times its size); it may be a "
-	               "decompression bomb; if you trust the archive, unpack it and write the name of the folder", c->path, (unsigned long long)(c->limit / MIB));
+	               "decompression bomb; if you trust the archive, unpack it and write the name of the folder",
+	               c->path, (unsigned long long)(c->limit / MIB));
 }
 
 /* Checks that the disk has room for n more bytes. Checks for the next pieces in advance, so that not every piece needs a call of

@@ -26,12 +26,12 @@
 	  GT_SCHED_WARMUP)                                                                                                                     \
 	X(COSINE, cosine, false, "CosineAnnealingLR|cosine_annealing", "CosineAnnealingLR, half a cosine from lr to min_lr", {"t_max"},        \
 	  {"min_lr"}, GT_SCHED_WARMUP)                                                                                                         \
-	X(POLYNOMIAL, polynomial, false, "PolynomialLR|linear", "PolynomialLR, from lr to min_lr; linear with power = 1", {"t_max"},        \
+	X(POLYNOMIAL, polynomial, false, "PolynomialLR|linear", "PolynomialLR, from lr to min_lr; linear with power = 1", {"t_max"},           \
 	  {"min_lr"}, {"power"}, GT_SCHED_WARMUP)                                                                                              \
 	X(ONECYCLE, onecycle, false, "OneCycleLR",                                                                                             \
-	  "OneCycleLR: in the first pct_start of the run, rises from lr / div_factor to lr; then falls to lr / div_factor / "               \
-	  "final_div_factor; the momentum falls while the learning rate rises", {"t_max"}, {"pct_start"}, {"div_factor"}, {"final_div_factor"}, {"three_phase"},            \
-	  {"anneal_strategy"}, {"cycle_momentum"}, {"base_momentum"}, {"max_momentum"})                                                        \
+	  "OneCycleLR: in the first pct_start of the run, rises from lr / div_factor to lr; then falls to lr / div_factor / "                  \
+	  "final_div_factor; the momentum falls while the learning rate rises", {"t_max"}, {"pct_start"}, {"div_factor"},                      \
+	  {"final_div_factor"}, {"three_phase"}, {"anneal_strategy"}, {"cycle_momentum"}, {"base_momentum"}, {"max_momentum"})                 \
 	X(FLAT_COSINE, flat_cosine, false, "", "constant, then half a cosine down", {"t_max"}, {"min_lr"}, {"pct_flat"}, GT_SCHED_WARMUP)      \
 	X(PLATEAU, plateau, false, "ReduceLROnPlateau|reduce_lr_on_plateau|reduce_on_plateau",                                                 \
 	  "ReduceLROnPlateau, the only type whose learning rates depend on the results of the run", {"min_lr"}, {"metric"}, {"factor"},        \

@@ -91,7 +91,7 @@ static enum gt_code build_vocab(const struct gt_texts *t, const struct gt_text_s
 		gt_fail_prefix(err, "data.tokenizer");
 	gt_vocab_counter_close(c);
 	if (code == GT_OK && (size_t)(*out)->words.offset[(*out)->words.n] > MAX_VOCAB)
-		code = gt_fail(err, GT_EDATA, "data.max_vocab: expected a vocabulary of at most %d MiB, which a checkpoint can store, got %zu; "
+		code = gt_fail(err, GT_EDATA, "data.max_vocab: expected a vocabulary of at most %d MiB, the limit of a checkpoint, got %zu MiB; "
 		               "write a smaller value", (int)(MAX_VOCAB >> 20), (size_t)(*out)->words.offset[(*out)->words.n] >> 20);
 	return code;
 }

@@ -23,7 +23,7 @@ struct gt_lr_find_spec {
 };
 struct gt_lr_point {
 	double lr, loss; /* learning rate of the step, and mean loss of its batch before the step */
-	double smooth;   /* exponential moving average of the loss, corrected for its start */
+	double smooth;   /* exponential moving average of the loss, with bias correction as in Adam */
 };
 enum gt_lr_method { GT_LR_VALLEY, GT_LR_STEEP, GT_LR_MINIMUM, GT_LR_METHODS };
 struct gt_lr_suggestion {

@@ -61,7 +61,8 @@ static const char *refuse_norm(const struct gt_opcall *call)
 	return gelu && gt_opcall_operand(call, "res") ? "a gelu may not follow a residual" : NULL;
 }
 
-/* Checks batchnorm.dx and batchnorm.sums. The derivative of a gelu is computed from bn(x), so a gelu excludes the operands y and more. */
+/* Checks calls of batchnorm.dx and batchnorm.sums. If the call has a gelu, whose derivative is computed from bn(x), it must not have the
+ * operands `y` and `more`. */
 static const char *refuse_norm_gradient(const struct gt_opcall *call)
 {
 	if (call->code == GT_OP_BATCHNORM_DX && gt_opcall_operand(call, "again"))

@@ -46,7 +46,7 @@ static enum gt_code fail_damaged(const struct packed *p, struct gt_err *err)
 		return gt_fail(err, GT_EDATA, "%s: the archive is damaged or truncated in member %.300s: %.200s", p->path, p->member, why);
 	if (!begins_as_archive(p))
 		return gt_fail(err, GT_EDATA, "%s: expected a zip file or a compressed tar archive: %.200s", p->path, why);
-	if (has_magic(p, "PK\3\4") && !archive_format(p->a)) /* libarchive recognises a zip file by the directory at its end */
+	if (has_magic(p, "PK\3\4") && !archive_format(p->a)) /* libarchive finds the directory at the end of a zip file first */
 		why = "the directory at the end of the archive cannot be read";
 	return gt_fail(err, GT_EDATA, "%s: the archive is damaged or truncated: %.200s", p->path, why);
 }

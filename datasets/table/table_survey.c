@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A distinct value of a column. */
+/* A distinct value of a column, and how often it occurs. */
 struct tally {
 	int64_t count;
 	double number;    /* numeric value; unspecified for a word */

@@ -64,9 +64,9 @@ static enum gt_code check_arity(const struct gt_op *op, int nin, struct gt_err *
 	if (nin >= op->min_in && nin <= op->max_in)
 		return GT_OK;
 	if (op->min_in == op->max_in)
-		return gt_fail(err, GT_ECONFIG, "in: layer of type \"%s\": expected %d input%s, got %d", gt_op_name(op), op->min_in,
+		return gt_fail(err, GT_ECONFIG, "key \"in\": a layer of type \"%s\" takes %d input%s, got %d", gt_op_name(op), op->min_in,
 		               op->min_in > 1 ? "s" : "", nin);
-	return gt_fail(err, GT_ECONFIG, "in: layer of type \"%s\": expected %d to %d inputs, got %d", gt_op_name(op), op->min_in, op->max_in,
+	return gt_fail(err, GT_ECONFIG, "key \"in\": a layer of type \"%s\" takes %d to %d inputs, got %d", gt_op_name(op), op->min_in, op->max_in,
 	               nin);
 }
 

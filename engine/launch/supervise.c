@@ -30,7 +30,7 @@ struct watch {
 	int lost;          /* the first rank that lost a peer, while no other failure is known; -1: none */
 	double lost_at;
 	double kill_at;    /* time at which the remaining ranks get SIGKILL; INFINITY: never */
-	int orderly;       /* 128+n: a rank ended in order after signal n; 0: none */
+	int orderly;       /* 128 + n: a rank has shut down cleanly after signal n; 0: no rank has */
 	double orderly_at;
 };
 

@@ -86,7 +86,7 @@ struct gt_update {
 	struct gt_call *const *update;
 	const int *bucket;             /* [nupdates]: bucket that each entry of update updates; -1: all buckets */
 	int nupdates;                  /* length of update; 0: all updates are fused into the kernels that compute the gradients */
-	struct gt_call *merge;         /* [levels - 1]: call i adds level i + 1 of GRAD to level i */
+	struct gt_call *merge;         /* [levels - 1]: call i adds copy i + 1 of the gradients (gt_unit.level) to copy i */
 	/* [nstale]: elements of GRAD that still have gradients of earlier steps, but whose parameters this program does not train. They must be
 	 * set to 0 before gradients are summed, and before squares of gradients are summed for the norm. */
 	const struct gt_elements *stale;

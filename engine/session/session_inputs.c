@@ -134,7 +134,7 @@ enum gt_code gt_session_match_inputs(struct gt_session *s, const struct gt_datas
 	return GT_OK;
 }
 
-/* Describes the inputs to the loader of a session that has no plans: images and values are f32. */
+/* Tells the loader the shapes of the model's inputs, in a session without plans: images and values are f32. */
 static void describe_inputs(const struct gt_session *s, struct gt_loader_spec *spec)
 {
 	const int64_t *in = s->conf->model.input;

@@ -155,7 +155,9 @@ enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, struct gt_dnnl
 	const struct gt_layout *l = &d->layout;
 	int64_t stride = 1, s[GT_MAX_RANK] = {0};
 	*md = start_md(d, groups);
-	int g = groups > 1, o = g && md->dims[1] > 1; /* o: index of oneDNN's dimension that has the blocks of dimension 0 */
+	/* g: number of dimensions that oneDNN has before ours, for the groups. o: its dimension (groups or output channels) that is divided
+	 * into blocks where our dimension 0 is */
+	int g = groups > 1, o = g && md->dims[1] > 1;
 	if (md->dtype == dnnl_data_type_undef || d->any)
 		return gt_fail(err, GT_EINTERNAL, "a tensor without dtype or layout reached oneDNN");
 	for (int b = 0; b < l->nblk; b++)
@@ -208,7 +210,7 @@ bool gt_dnnl_layout(gt_dnnl_ref ref, const struct gt_tdesc *d, int64_t groups, s
 	int64_t s[GT_MAX_RANK];
 	if (!gt_dnnl_md_read(ref, &md))
 		return false;
-	int g = groups > 1, o = g && md.dims[1] > 1; /* o: index of oneDNN's dimension that has the blocks of dimension 0 */
+	int g = groups > 1, o = g && md.dims[1] > 1; /* as in gt_dnnl_md */
 	memset(&t.layout, 0, sizeof t.layout);
 	t.any = false;
 	for (int i = 0; i < md.nblk; i++) {

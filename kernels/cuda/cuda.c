@@ -192,8 +192,8 @@ static enum gt_code cuda_copy(struct gt_dev *dev, void *dst, const void *src, si
 	if (dev->watch && !dev->capturing && dir == GT_COPY_D2H)
 		GT_TRY(gt_cuda_wait(dev, s, err));
 	GT_TRY(cuda_copy_async(dev, dst, src, bytes, dir, stream, err));
-	/* The caller may reuse the host's memory now. But when cudaMemcpyAsync returns, a copy may still read page-locked memory, or any host
-	 * memory if the GPU accesses pageable memory itself (cudaDevAttrPageableMemoryAccess). */
+	/* The caller may reuse the host's memory as soon as this function returns. So it waits, because a copy may still read page-locked
+	 * memory after cudaMemcpyAsync, or any host memory if the GPU accesses pageable memory itself (cudaDevAttrPageableMemoryAccess). */
 	return dir == GT_COPY_D2D ? GT_OK : gt_cuda_wait(dev, s, err);
 }
 

@@ -42,7 +42,7 @@ struct gt_dnn_call {
 	bool timed;                   /* engines may be timed with operands of any values */
 	int first;                    /* number of candidates if nothing is timed; the first candidate that runs is used */
 	char key[GT_DNN_KEY];         /* key in the cache of engines: operation, shapes, options */
-	size_t bytes[GT_DNN_TENSORS]; /* sizes of the tensors, by index of the pointer; 0: the graph does not have it */
+	size_t bytes[GT_DNN_TENSORS]; /* size of each tensor, in the order of the pointers; 0: the graph has no such tensor */
 };
 
 /* Chooses an engine and makes its plan. The cache's choice is used if it is still valid. Otherwise the candidates are the engines of the

@@ -105,8 +105,8 @@ static void exchange_beats(struct gloo_root *r, double now)
 	}
 }
 
-/* Returns true if the waiting thread has reached its deadline. If this deadline is longer than the deadline given to open(), the thread
- * waits that long only while the peer's beats arrive. */
+/* Returns true if the waiting thread has reached its deadline. A deadline later than the one given to open() applies only while the peer's
+ * beats arrive; without them, open()'s deadline applies. */
 static bool is_due(struct gloo_root *r, double now)
 {
 	double heard = r->peer[r->waiting_peer].heard_s;

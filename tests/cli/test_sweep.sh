@@ -244,7 +244,7 @@ gives wrong_key 78 err 'train.optimizr: unknown key; did you mean train.optimize
 gives wrong_range 64 err 'expected a range LOW..HIGH with LOW < HIGH' sweep tiny.cfg -s train.optimizer.lr=1..0.1 -o no
 gives half_range 64 err 'expected a number after the two dots' sweep tiny.cfg -s train.optimizer.lr=0.1..x -o no
 gives three_dots 64 err 'expected a number after the two dots' sweep tiny.cfg -s train.optimizer.lr=0.1...1 -o no
-gives huge_range 64 err 'whose bounds 64-bit floats can represent' sweep tiny.cfg -s train.optimizer.lr=1..1e999 -o no
+gives huge_range 64 err 'with bounds that a 64-bit float can represent' sweep tiny.cfg -s train.optimizer.lr=1..1e999 -o no
 gives range_in_list 64 err 'values or one range, got a range in a list' sweep tiny.cfg -s train.optimizer.lr=0.1,0.2..0.3 -o no
 gives empty_value 64 err 'a value before and after each comma' sweep tiny.cfg -s data.batch=16,,32 -o no
 gives value_twice 64 err 'has the value 16 twice' sweep tiny.cfg -s data.batch=16,32,16 -o no

@@ -57,13 +57,12 @@ static const struct {
      "The warm-up is that of timm's ModelEmaV3. In a checkpoint, model.safetensors is the average, and optimizer.safetensors has "
      "the trained parameters, from which a resume continues."},
     {"train.loss_scale.", "train.loss_scale",
-     "With precision = \"fp16\", the loss is multiplied by a scale before the backward pass so that small gradients do not become 0, as by "
-     "PyTorch's GradScaler. The losses in reports are not scaled. A step whose gradients overflow is skipped: it changes no weight and "
-     "does "
-     "not advance the schedule or Adam's step counter, but its samples count as used. A run of train.epochs therefore reads its data "
-     "train.epochs times and may make fewer optimizer steps than planned. A run of train.steps makes that number of optimizer steps and "
-     "may "
-     "read more data. After 64 skipped steps in a row the run ends as diverged."},
+     "With precision = \"fp16\", the loss is multiplied by a scale before the backward pass so that small gradients do not become "
+     "0, as by PyTorch's GradScaler. The losses in reports are not scaled. A step whose gradients overflow is skipped: it changes "
+     "no weight and does not advance the schedule or Adam's step counter, but its samples count as used. A run of train.epochs "
+     "therefore reads its data train.epochs times and may make fewer optimizer steps than planned. A run of train.steps makes "
+     "exactly that number of optimizer steps: skipped steps do not count, so it may read more batches than that. After 64 skipped "
+     "steps in a row the run ends as diverged."},
     {"eval.", "eval", NULL},
     {"parallel.", "parallel", "A key that the chosen mode does not use is an error."},
     {"checkpoint.", "checkpoint", NULL},

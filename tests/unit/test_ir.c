@@ -119,7 +119,7 @@ TEST(build_errors)
 	CHECK_ERROR(&t, "net.cfg:4: model.layers[3] (sum): in: expected the name of an earlier layer or \"input\", got \"oat\"");
 	t.layer[3].nin = 1;
 	t.layer[3].file = NULL;
-	CHECK_ERROR(&t, "model.layers[3] (sum): in: layer of type \"add\": expected 2 to 8 inputs, got 1");
+	CHECK_ERROR(&t, "model.layers[3] (sum): key \"in\": a layer of type \"add\" takes 2 to 8 inputs, got 1");
 	t.layer[2].name = "input";
 	CHECK_ERROR(&t,
 	            "net.cfg:3: model.layers[2] (input): name: expected another name, got \"input\", which is reserved for the model's input");

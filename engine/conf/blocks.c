@@ -115,7 +115,7 @@ static enum gt_code expand_block(struct gt_expand *x, const struct gt_scope *s, 
 			gt_cnode_find(x->blocks, tmpl->name)->bad = true;
 			break;
 		}
-		x->spec[x->n - 1].recompute &= proto->recompute; /* the output of a recomputed block is stored, unless the block around it is recomputed */
+		x->spec[x->n - 1].recompute &= proto->recompute; /* a block stores its output, unless it is within a recomputed block */
 		if (repeat)
 			GT_TRY(gt_layer_declare(x, one, x->last, inst->loc, path, err));
 	}

@@ -66,8 +66,8 @@ static enum gt_code check_arity(const struct gt_op *op, int nin, struct gt_err *
 	if (op->min_in == op->max_in)
 		return gt_fail(err, GT_ECONFIG, "key \"in\": a layer of type \"%s\" takes %d input%s, got %d", gt_op_name(op), op->min_in,
 		               op->min_in > 1 ? "s" : "", nin);
-	return gt_fail(err, GT_ECONFIG, "key \"in\": a layer of type \"%s\" takes %d to %d inputs, got %d", gt_op_name(op), op->min_in, op->max_in,
-	               nin);
+	return gt_fail(err, GT_ECONFIG, "key \"in\": a layer of type \"%s\" takes %d to %d inputs, got %d", gt_op_name(op), op->min_in,
+	               op->max_in, nin);
 }
 
 /* Returns the index of an input of the model; -1: no input has this name. */

@@ -71,7 +71,8 @@ static enum gt_code check_range(struct gt_sweep_axis *x, struct gt_err *err)
 	if (isnan(x->high))
 		return gt_fail(err, GT_EUSAGE, "--set %.200s=%.200s: expected a number after the two dots of a range LOW..HIGH", x->key, x->text);
 	if (!isfinite(x->low) || !isfinite(x->high) || (x->whole && fmax(fabs(x->low), fabs(x->high)) > WHOLE_MAX))
-		return gt_fail(err, GT_EUSAGE, "--set %.200s=%.200s: expected a range with bounds that a 64-bit float can represent", x->key, x->text);
+		return gt_fail(err, GT_EUSAGE, "--set %.200s=%.200s: expected a range with bounds that a 64-bit float can represent", x->key,
+		               x->text);
 	if (!(x->low < x->high))
 		return gt_fail(err, GT_EUSAGE, "--set %.200s=%.200s: expected a range LOW..HIGH with LOW < HIGH", x->key, x->text);
 	x->log_scale = x->low > 0 && x->high / x->low >= DECADE;

@@ -44,8 +44,6 @@ static int64_t open_session(const char *layers, const char *more, bool inference
 	CHECK_MSG(s->prog.eval[GT_TEST].batch == n, "%lld at once in an evaluation, %lld in a prediction",
 	          (long long)s->prog.eval[GT_TEST].batch, (long long)n);
 	CHECK(s->prog.eval[GT_TEST].nfull * n + s->prog.eval[GT_TEST].ntail == 60);
-	if (!s->device.info.cache)
-		test_skip("the size of the cache is not known");
 	gt_session_close(s);
 	gt_conf_free(c);
 	return n;
@@ -57,8 +55,23 @@ static int64_t open_session(const char *layers, const char *more, bool inference
 #define SMALL "{ name = \"c\"; type = \"conv2d\"; out = 4; kernel = 3; stride = 16; }, "
 #define NORM "{ name = \"n\"; type = \"batchnorm2d\"; track_running_stats = "
 
+static bool knows_cache(void)
+{
+	struct gt_device d;
+	struct gt_err e;
+	CHECK_OK(gt_device_open("cpu", &(struct gt_dev_opts){.threads = 1}, &d, &e), e);
+	bool known = d.info.cache;
+	gt_device_close(&d);
+	return known;
+}
+
 TEST(sessions)
 {
+	if (!knows_cache()) {
+		CHECK(open_session(LARGE HEAD, "", true) == 60);
+		test_skip("the size of the cache is not known");
+		return;
+	}
 	CHECK(open_session(LARGE HEAD, "", true) < 60);
 	CHECK(open_session(SMALL HEAD, "", true) == 60);
 	CHECK(open_session(LARGE NORM "true; }, " HEAD, "", true) < 60);

@@ -30,7 +30,7 @@ for name in Conv2d nn.Conv2d torch.nn.Conv2d CONV; do
 	has "layer_by_$name" "$name" 'conv2d, a value of model.layers[].type'
 done
 has word step ' example train = { schedule = { type = "step"; step_size = 30; }; };' 'step, a value of train.schedule.unit'
-has word_about onecycle ' about OneCycleLR, in the share pct_start of the run up from lr / div_factor' \
+has word_about onecycle ' about OneCycleLR: in the first pct_start of the run, rises from lr /' \
 	' t_max length of the schedule after the warm-up, in epochs' ' example train = { schedule = { type = "onecycle"; }; };'
 has word_keys_of_all adamw ' keys lr learning rate, which the schedule changes during' \
 	' weight_decay factor of the L2 penalty; the penalty is added to' \

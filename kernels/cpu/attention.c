@@ -4,6 +4,7 @@
  * row's sum. A thread computes whole rows in the forward pass, and whole heads of a sample in the backward pass, so results do not depend
  * on the number of threads. */
 #include "cpu/loops.h"
+#include "cpu/sized.h"
 #include "ew.h"
 #include <math.h>
 #include <string.h>
@@ -34,62 +35,19 @@ static inline int64_t length_of(const struct attention *k, int64_t sample)
 	return n < 0 ? 0 : n > k->tokens ? k->tokens : n;
 }
 
-#define JOIN(name, bytes) JOIN_NAMES(name, bytes)
-#define JOIN_NAMES(name, bytes) name##_##bytes
-
-/* GT_CLONES cannot compile these loops: all clones have vectors of one type, and gcc 12 keeps vectors that are wider than the registers of
- * a clone in memory (with vectors of 64 bytes, the clone for AVX2 needed 50 times as long as that for AVX-512). */
-#if defined(__x86_64__)
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
-#define VECTOR 64
-#define GT_TYPED "cpu/attention.inc"
-#include "cpu/typed.inc"
-#undef VECTOR
-#pragma GCC pop_options
-
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#define VECTOR 32
-#define GT_TYPED "cpu/attention.inc"
-#include "cpu/typed.inc"
-#undef VECTOR
-#pragma GCC pop_options
-#endif
-
-/* Any processor: SSE2 and NEON have vectors of this size. */
-#define VECTOR 16
-#define GT_TYPED "cpu/attention.inc"
-#include "cpu/typed.inc"
-#undef VECTOR
+#define GT_SIZED_LOOPS "cpu/attention.inc"
+#include "cpu/sized.inc"
 
 /* The functions for one size of vectors, by type. */
 struct loops {
 	gt_range_fn *forward[GT_T_COUNT], *backward[GT_T_COUNT];
 };
 
-#define PASS(name, bytes)                                                                                                                  \
-	{                                                                                                                                      \
-		JOIN(name##_f32, bytes), JOIN(name##_bf16, bytes), JOIN(name##_f64, bytes)                                                         \
-	}
 #define LOOPS(bytes)                                                                                                                       \
 	{                                                                                                                                      \
-		PASS(attention_forward, bytes), PASS(attention_backward, bytes)                                                                    \
+		GT_SIZED_TYPES(attention_forward, bytes), GT_SIZED_TYPES(attention_backward, bytes)                                                \
 	}
-
-/* Returns the loops with the largest vectors of this processor. */
-static const struct loops *choose_loops(void)
-{
-	static const struct loops any = LOOPS(16);
-#if defined(__x86_64__)
-	static const struct loops avx512 = LOOPS(64), avx2 = LOOPS(32);
-	if (GT_CPU_AVX512)
-		return &avx512;
-	if (GT_CPU_AVX2)
-		return &avx2;
-#endif
-	return &any;
-}
+GT_SIZED_CHOOSE(loops, LOOPS)
 
 static enum gt_code launch_backward(struct gt_dev *dev, struct gt_kernel *kernel, const struct gt_launch *a, struct gt_err *err)
 {

@@ -2,6 +2,7 @@
  * `cols` elements. gamma and beta of a rank-4 call are [C,H,W], plain or with the layout of NHWC. Plain ones are first copied into the
  * order of the activations in the scratch memory, so that the loops over a row are contiguous. */
 #include "cpu/loops.h"
+#include "cpu/sized.h"
 #include "ew.h"
 #include <math.h>
 #include <string.h>
@@ -33,103 +34,22 @@ GT_LANE int64_t param_index(const struct layernorm *c, int64_t j)
 	return c->pixels ? j % c->channels * c->pixels + j / c->channels : j;
 }
 
-#define JOIN(name, bytes) JOIN_NAMES(name, bytes)
-#define JOIN_NAMES(name, bytes) name##_##bytes
-
-/* attention.c says why these loops are compiled for each size of vectors. LOAD_BF16 loads as many bf16 as a vector has elements of double,
- * and gives the bits of the FLOATS that they are; WIDEN converts FLOATS to double. gcc 12 makes two conversions and three shuffles of
- * __builtin_convertvector, which is used where there are no intrinsics. */
 #if defined(__x86_64__)
 #include <immintrin.h>
-
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
-#define VECTOR 64
-#define WORDS __m256i
-#define FLOATS __m256
-#define LOAD_BF16(p) _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p))), 16)
-#define WIDEN(f) _mm512_cvtps_pd(f)
-#define ADD_LANES(v) add_eight((__m512d)(v))
-GT_LANE double add_eight(__m512d v)
-{
-	__m256d four = _mm256_add_pd(_mm512_castpd512_pd256(v), _mm512_extractf64x4_pd(v, 1));
-	__m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
-	return two[0] + two[1];
-}
-#define GT_TYPED "cpu/layernorm.inc"
-#include "cpu/typed.inc"
-#undef VECTOR
-#undef WORDS
-#undef FLOATS
-#undef LOAD_BF16
-#undef WIDEN
-#undef ADD_LANES
-#pragma GCC pop_options
-
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#define VECTOR 32
-#define WORDS __m128i
-#define FLOATS __m128
-#define LOAD_BF16(p) _mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(p))), 16)
-#define WIDEN(f) _mm256_cvtps_pd(f)
-#define ADD_LANES(v) add_four((__m256d)(v))
-GT_LANE double add_four(__m256d v)
-{
-	__m128d two = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
-	return two[0] + two[1];
-}
-#define GT_TYPED "cpu/layernorm.inc"
-#include "cpu/typed.inc"
-#undef VECTOR
-#undef WORDS
-#undef FLOATS
-#undef LOAD_BF16
-#undef WIDEN
-#undef ADD_LANES
-#pragma GCC pop_options
 #endif
-
-typedef uint16_t bf16_pair __attribute__((vector_size(4), aligned(2), may_alias));
-typedef uint32_t word_pair __attribute__((vector_size(8)));
-typedef float float_pair __attribute__((vector_size(8)));
-typedef double double_pair __attribute__((vector_size(16)));
-#define VECTOR 16
-#define WORDS word_pair
-#define FLOATS float_pair
-#define LOAD_BF16(p) (__builtin_convertvector(*(const bf16_pair *)(const void *)(p), word_pair) << 16)
-#define WIDEN(f) __builtin_convertvector(f, double_pair)
-#define ADD_LANES(v) ((v)[0] + (v)[1])
-#define GT_TYPED "cpu/layernorm.inc"
-#include "cpu/typed.inc"
+#define GT_SIZED_LOOPS "cpu/layernorm.inc"
+#include "cpu/sized.inc"
 
 /* The functions for one size of vectors, by type. */
 struct loops {
 	gt_range_fn *forward[GT_T_COUNT], *dx[GT_T_COUNT], *params[GT_T_COUNT];
 };
 
-#define PASS(name, bytes)                                                                                                                  \
-	{                                                                                                                                      \
-		JOIN(name##_f32, bytes), JOIN(name##_bf16, bytes), JOIN(name##_f64, bytes)                                                         \
-	}
 #define LOOPS(bytes)                                                                                                                       \
 	{                                                                                                                                      \
-		PASS(normalize_rows, bytes), PASS(compute_dx, bytes), PASS(compute_param_grads, bytes)                                             \
+		GT_SIZED_TYPES(normalize_rows, bytes), GT_SIZED_TYPES(compute_dx, bytes), GT_SIZED_TYPES(compute_param_grads, bytes)               \
 	}
-
-/* Returns the loops with the largest vectors of this processor. */
-static const struct loops *choose_loops(void)
-{
-	static const struct loops any = LOOPS(16);
-#if defined(__x86_64__)
-	static const struct loops avx512 = LOOPS(64), avx2 = LOOPS(32);
-	if (GT_CPU_AVX512)
-		return &avx512;
-	if (GT_CPU_AVX2)
-		return &avx2;
-#endif
-	return &any;
-}
+GT_SIZED_CHOOSE(loops, LOOPS)
 
 /* Copies gamma or beta from plain [C, H, W] to the order of the activations. */
 static void reorder_param(const struct layernorm *c, const void *from, void *to)

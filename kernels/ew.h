@@ -82,7 +82,7 @@ GT_EW uint16_t gt_f16_from_f32(float x)
 
 /* Returns 0 if `zero` holds, otherwise v. For AVX-512, gcc compiles `zero ? 0 : dy` in a loop of f32 to a load of dy under a mask, and such
  * loads from memory reach only two thirds of its bandwidth (AMD Zen 5). It loads without a mask if bits are cleared by two masks, or by
- * one after a product with a factor that is itself selected. */
+ * one after gt_scale_if. */
 GT_EW float gt_zero_if_f32(float v, bool zero)
 {
 #ifdef __CUDA_ARCH__
@@ -95,6 +95,22 @@ GT_EW float gt_zero_if_f32(float v, bool zero)
 GT_EW double gt_zero_if_f64(double v, bool zero)
 {
 	return zero ? 0.0 : v;
+}
+
+/* Returns v * factor if `scaled` holds, otherwise v. With a selected factor, gcc does not load v under a mask; a GPU needs a register less
+ * without the factor 1. */
+GT_EW float gt_scale_if_f32(float v, float factor, bool scaled)
+{
+#ifdef __CUDA_ARCH__
+	return scaled ? v * factor : v;
+#else
+	return v * (scaled ? factor : 1);
+#endif
+}
+
+GT_EW double gt_scale_if_f64(double v, double factor, bool scaled)
+{
+	return scaled ? v * factor : v;
 }
 
 /* ---- exp, tanh, erf, log -------------------------------------------------------------------------------------------------------- */

@@ -67,15 +67,16 @@ write_proof() {
 	write_json >"$proof.json.new" && mv "$proof.json.new" "$proof.json" && write_page >"$proof.txt.new" && mv "$proof.txt.new" "$proof.txt"
 }
 
-child='' smoke=''
+child='' smoke='' before='' starting=''
 # run_limited SECONDS COMMAND...: in a process group of its own, of which nothing is left afterwards; the status of the command, 124 or 137
 # if it was ended. The proof is written when $watched, a log, has grown.
 watched=
 run_limited() {
 	local limit=$1 rc size=0 now
 	shift
+	before=$! starting=yes
 	timeout -k 3 "$limit" "$@" &
-	child=$!
+	child=$! starting=
 	while [ -n "$watched" ] && kill -0 $child 2>/dev/null; do
 		sleep 1
 		now=$(stat -c %s "$watched" 2>/dev/null)
@@ -89,6 +90,7 @@ run_limited() {
 }
 end_early() { # STATUS
 	trap '' INT TERM HUP
+	[ -z "$starting" ] || [ "$!" = "$before" ] || child=$! # the signal came before run_limited had stored it
 	if [ -n "$child" ]; then
 		kill -TERM "$child" 2>/dev/null
 		wait "$child"

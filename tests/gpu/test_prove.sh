@@ -212,7 +212,7 @@ for signal in INT TERM KILL; do
 	rc=$? why=
 	find_proof "$tmp/after_$signal"
 	if [ $signal != KILL ]; then
-		[ $rc = $((128 + $(kill -l $signal))) ] || why="status $rc;"
+		[ $rc = $((128 + $(kill -l $signal))) ] || why="status $rc: $(tail -n 2 "$tmp/after_$signal/out");"
 		state=interrupted
 		for _ in $(seq 100); do grep -q 1234 "/proc/$(cat "$tmp/hangs")/cmdline" 2>/dev/null || break; sleep 0.1; done
 		! grep -q 1234 "/proc/$(cat "$tmp/hangs")/cmdline" 2>/dev/null || why="$why a process is left;"

@@ -219,6 +219,37 @@ static enum gt_code print_traffic(struct gt_cli *cli, const struct gt_json_value
 	return gt_table_print(cli, &t, err);
 }
 
+/* Whether every line of a grid has a space before `column`, or is shorter. */
+static bool is_between_slots(const char *grid, int column)
+{
+	for (const char *line = grid; *line; line += strcspn(line, "\n") + 1)
+		if ((int)strcspn(line, "\n") > column && line[column - 1] != ' ')
+			return false;
+	return true;
+}
+
+/* Prints the schedule of a pipeline, one line for each rank. On a terminal that is too narrow for all slots, prints parts of the schedule
+ * one below the other. */
+static void print_grid(struct gt_cli *cli, const char *grid)
+{
+	int label = (int)strcspn(grid, "0123456789"), length = 0, width = gt_out_columns();
+	label += (int)strcspn(grid + label, " ");
+	label += (int)strspn(grid + label, " ");
+	for (const char *line = grid; *line; line += strcspn(line, "\n") + 1)
+		length = (int)strcspn(line, "\n") > length ? (int)strcspn(line, "\n") : length;
+	for (int from = label, to; from < length; from = to) {
+		gt_out(cli, "%s", from > label ? "\n" : "");
+		to = gt_out_terminal() && from + width - label < length ? from + width - label : length;
+		while (to < length && to > from + 1 && !is_between_slots(grid, to))
+			to--;
+		to = to > from ? to : from + 1;
+		for (const char *line = grid; *line; line += strcspn(line, "\n") + 1) {
+			int n = (int)strcspn(line, "\n");
+			gt_out(cli, "%.*s%.*s\n", label, line, (n < to ? n : to) - (n < from ? n : from), line + (n < from ? n : from));
+		}
+	}
+}
+
 static enum gt_code print_stages(struct gt_cli *cli, const struct gt_json_value *f, struct gt_err *err)
 {
 	int64_t copies = gt_json_count(f, "copies");
@@ -242,7 +273,8 @@ static enum gt_code print_stages(struct gt_cli *cli, const struct gt_json_value 
 	gt_out(cli, "\n");
 	gt_table_narrow(cli, &t, 2, NARROWEST, "43"); /* Column 4 (FLOP) is removed first, then column 3 (the number of parameters). */
 	GT_TRY(gt_table_print(cli, &t, err));
-	gt_out(cli, "\n%s", gt_json_str(f, "grid"));
+	gt_out(cli, "\n");
+	print_grid(cli, gt_json_str(f, "grid"));
 	snprintf(layers, sizeof layers, "idle time of the pipeline: %.1f%% if the time of a stage is proportional to its FLOP, %.1f%% if all "
 	         "stages take the same time", 100 * gt_json_num(f, "bubble"), 100 * gt_json_num(f, "bubble_even"));
 	gt_out_sentence(cli, layers);

@@ -29,7 +29,11 @@ static enum gt_code run_devices(struct gt_cli *cli, struct gt_err *err)
 			gt_table_add(&t, rows[i].usable ? rows[i].id : rows[i].backend, rows[i].usable ? rows[i].name : "none",
 			             rows[i].bytes ? gt_units_bytes(bytes, rows[i].bytes) : "", rows[i].native, rows[i].detail);
 	}
-	return cli->args.json ? GT_OK : gt_table_print(cli, &t, err);
+	if (cli->args.json)
+		return GT_OK;
+	if (gt_out_terminal())
+		gt_table_leave_out(&t, gt_out_columns(), 4, 0, "32"); /* the precision, then the memory */
+	return gt_table_print(cli, &t, err);
 }
 
 const struct gt_command gt_cmd_devices = {

@@ -217,11 +217,16 @@ enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct
 				w[c] = gt_text_width(t->row[i].cell[c]);
 	for (int c = 0; c < t->cols; c++)
 		total += w[c] + GAP;
-	/* On a terminal, texts in the last column are broken into lines if the table is too wide. In a pipe or file, each row is one line. */
-	int indent = total - w[last], room = gt_out_columns() - indent;
-	bool wrap = t->align[last] == 'l' && total > indent + room && room >= MIN_ROOM && gt_out_terminal();
-	if (wrap)
-		total = indent + room;
+	/* On a terminal, texts in the last column are broken into lines if the table is too wide; they start below the other columns if there
+	 * is too little space beside these. In a pipe or file, each row is one line. */
+	int indent = total - w[last], width = gt_out_columns();
+	bool wrap = t->align[last] == 'l' && total > width && gt_out_terminal(), below = wrap && width - indent < MIN_ROOM;
+	if (below) {
+		total = indent - GAP;
+		indent = w[0] + GAP;
+	} else if (wrap) {
+		total = width;
+	}
 	for (int i = 0; i < t->rows; i++) {
 		const struct gt_table_row *r = &t->row[i];
 		if (!r->cell[0]) {
@@ -238,8 +243,8 @@ enum gt_code gt_table_print(struct gt_cli *cli, const struct gt_table *t, struct
 			if (t->align[c] == 'r')
 				blank += pad;
 			if (*r->cell[c] && wrap && c == last) {
-				gt_out(cli, "%*s", blank, "");
-				gt_out_words(cli, r->cell[c], indent, indent + room);
+				gt_out(cli, below ? "\n%*s" : "%*s", below ? indent : blank, "");
+				gt_out_words(cli, r->cell[c], indent, width);
 			} else if (*r->cell[c]) {
 				gt_out(cli, "%*s%s", blank, "", r->cell[c]);
 				blank = 0;

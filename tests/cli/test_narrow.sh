@@ -32,6 +32,17 @@ fits() {
 fits check check net.cfg
 grep -q 'type  ' out && grep -q 'FLOP' out && pass wide_has_all || fail wide_has_all "$(head -n 5 out)"
 for mode in ddp zero; do fits "check_$mode" check net.cfg --world 4 --mode "$mode"; done
+pipe=(check net.cfg --world 3 --mode pipe -s parallel.chunks=8)
+fits check_pipe "${pipe[@]}"
+slots() { sed -n 's/^rank '"$1"' //p' "$2" | xargs; } # the schedule of rank $1
+COLUMNS=60 run "${pipe[@]}"
+cp out narrow
+run "${pipe[@]}"
+for rank in 0 2; do
+	[ "$(slots $rank narrow)" = "$(slots $rank out)" ] && slots $rank out | grep -q B7 && pass "schedule_$rank" ||
+		fail "schedule_$rank" "$(slots $rank narrow) instead of $(slots $rank out)"
+done
+fits devices devices
 fits plan plan net.cfg
 fits bench bench net.cfg
 fits inspect inspect run

@@ -3,6 +3,8 @@
 # an arm64 processor (make check-arm64). It takes the packages of scripts/deps.sh arm64 (a cross compiler and qemu-user); if they are
 # missing, it says so and ends with 77. The arm64 libraries come from the machine's Debian mirror. They are unpacked into BUILD/root, so
 # that nothing is installed.
+#   QEMU      the emulator; default: qemu-aarch64. Version 7.2, that of Debian 12, loses 100 MB a second in programs with many threads:
+#             tests/par/test_dp needs more than 23 GB. Version 10.0 does not.
 #   QEMU_CPU  the processor: neoverse-n1, the default, has no SVE; neoverse-v1 has SVE of 256 bits; max has everything that qemu knows
 # The kernel starts the emulator for each arm64 program (binfmt_misc). The registration is made in a user namespace of its own and ends with
 # the tests; that takes Linux 6.7. On an older system, install the package qemu-user-binfmt.
@@ -11,7 +13,7 @@ cd "$(dirname "$0")/.."
 build=${1:?usage: check-arm64.sh BUILD TEST...}
 shift
 cannot() { echo "check-arm64: not run: $1" >&2; exit 77; }
-for tool in aarch64-linux-gnu-gcc qemu-aarch64; do
+for tool in aarch64-linux-gnu-gcc "${QEMU:=qemu-aarch64}"; do
 	command -v $tool >/dev/null || cannot "there is no $tool; run scripts/deps.sh arm64"
 done
 command -v apt-get >/dev/null || cannot 'the arm64 libraries are unpacked with apt-get, and this is no Debian system'
@@ -52,7 +54,7 @@ if [ ! -e /proc/sys/fs/binfmt_misc/qemu-aarch64 ]; then
 	printf "%s" ":qemu-aarch64:M::$magic:$mask:$0:FPOC" >/proc/sys/fs/binfmt_misc/register
 fi
 exec "$@"'
-qemu=$(command -v qemu-aarch64)
+qemu=$(command -v "$QEMU")
 run=(unshare --user --map-root-user --mount bash -euc "$inside" "$qemu")
 "${run[@]}" true 2>/dev/null || cannot "the kernel does not start $qemu for arm64 programs: that takes Linux 6.7 or qemu-user-binfmt"
 export CC="aarch64-linux-gnu-gcc --sysroot=$root" # of the program, and of the libraries that tests preload into it

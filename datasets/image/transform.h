@@ -54,7 +54,7 @@ struct gt_transform {
 	int interpolation;      /* enum gt_interpolation; random_resized_crop, resize: bilinear or bicubic, with antialiasing; rotate,
 	                           trivial_augment, rand_augment: nearest or bilinear */
 	int64_t pad;            /* pad_crop: number of pixels added on every side */
-	int mode;               /* pad_crop: 0: constant, 1: reflect */
+	int mode;               /* pad_crop: value of the padded pixels, 0: black (mode "constant"), 1: mirrored image (mode "reflect") */
 	double p;               /* hflip, vflip, grayscale, random_erasing: probability; mixup, cutmix: probability for a batch */
 	double alpha;           /* mixup, cutmix: the share of an image is drawn from Beta(alpha, alpha) */
 	bool alternate;         /* hflip: see gt_aug_of */

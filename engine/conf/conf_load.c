@@ -112,7 +112,7 @@ enum gt_code gt_conf_keep_stream(const char *path, int *fd, struct gt_err *err)
 		if (n < 0 && errno != EINTR)
 			code = gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, strerror(errno));
 		else if (n > 0 && write(*fd, buf, (size_t)n) != n)
-			code = gt_fail(err, GT_EIO, "%s: cannot keep this config in memory: %s", path, strerror(errno));
+			code = gt_fail(err, GT_EIO, "%s: cannot copy this config to memory: %s", path, strerror(errno));
 		total += n > 0 ? (size_t)n : 0;
 	}
 	if (from > 0)

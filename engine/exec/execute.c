@@ -351,7 +351,7 @@ enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, st
 	struct gt_window *w = &x->ring[at];
 	*out = w;
 	if (x->queued == 0)
-		return gt_fail(err, GT_EINTERNAL, "no steps are queued");
+		return gt_fail(err, GT_EINTERNAL, "cannot collect the results of steps, because no steps are queued");
 	if (w->busy)
 		GT_TRY(x->be->host_wait(x->dev, EVENT + at, err));
 	w->busy = false;

@@ -153,7 +153,7 @@ struct gt_transform_draw {
 	int nops;                         /* trivial_augment, rand_augment: number of operations */
 	int op[GT_MAX_DRAWN_OPS];         /* enum gt_augment_op */
 	double strength[GT_MAX_DRAWN_OPS]; /* magnitude of each operation, with its sign */
-	uint64_t noise;                   /* random_erasing with random: key of the bytes */
+	uint64_t noise;                   /* random_erasing with random: key of the random bytes that fill the box */
 };
 /* Draws the parameters of transform list.t[index] for an image of h x w pixels. */
 void gt_transform_draw(struct gt_transform_list list, int index, const struct gt_sample_key *key, int64_t h, int64_t w,

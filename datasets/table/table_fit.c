@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The rows to which facts are fitted. */
+/* The rows from which the facts are computed. */
 struct fit {
 	const struct gt_data_table *t;
 	const struct gt_table_spec *spec;
@@ -51,7 +51,7 @@ static uint64_t kth_smallest(uint64_t *key, int64_t n, int64_t k)
 	return key[0];
 }
 
-/* Fits the statistics of l->v[n]; NaN: a missing value. */
+/* Computes mean, standard deviation and median of the numbers l->v[n]; NaN: a missing value. */
 static enum gt_code fit_numbers(struct fit *l, struct gt_table_fact *f, struct gt_err *err)
 {
 	int64_t present = 0, below = 0;

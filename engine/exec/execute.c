@@ -161,7 +161,7 @@ enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int
 			return GT_OK;
 		return x->be->zero(x->dev, gt_space_scalars(x->space, 0), (size_t)n * sizeof(struct gt_scalars), s->stream, err);
 	}
-	return gt_fail(err, GT_EINTERNAL, "step of unknown kind %d", (int)s->kind);
+	return gt_fail(err, GT_EINTERNAL, "the list of steps has a step of the unknown kind %d", (int)s->kind);
 }
 
 /* ---- windows ----------------------------------------------------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@ struct division {
 struct stratum {
 	int64_t n, valid;      /* number of samples; number of samples in "valid" */
 	int64_t least, most;   /* indices of the samples with the lowest and the highest draw; -1: none */
-	double low, high;      /* random draws of these samples */
+	double low, high;      /* the lowest and the highest draw */
 };
 
 static double draw_uniform(uint64_t key, uint64_t id)
@@ -128,8 +128,8 @@ struct buckets {
 /* The samples of a class that are in "valid" so far. */
 struct class_taken {
 	int64_t taken;
-	bool seen;  /* a sample of the class came up */
-	bool first; /* the samples that come up first are taken, whatever their number */
+	bool seen;  /* the loop has reached a sample of the class */
+	bool first; /* the samples with the first identity of the class are taken, whatever their number */
 };
 
 static int by_draw_and_class(const void *a, const void *b)

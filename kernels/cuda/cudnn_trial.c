@@ -9,7 +9,7 @@ struct trial {
 	struct gt_dev *dev;
 	cudaStream_t stream;
 	cudaEvent_t event[2];
-	struct gt_dnn_pack pack; /* of the plan that is tried */
+	struct gt_dnn_pack pack; /* variant pack of the plan that is tried */
 	void *at[GT_DNN_TENSORS], *workspace;
 };
 

@@ -188,8 +188,8 @@ static int64_t sort_bucket(const struct division *d, struct buckets *b, int64_t 
 	return n;
 }
 
-/* Returns whether the next `same` samples of a class, which have the same id, are in "valid". They stay together, so that the number is
- * only the closest possible one if there are such samples. *open: number of classes that may take more samples. */
+/* Returns whether the next `same` samples of a class, which have the same id, are in "valid". Samples with the same id stay together, so
+ * the size of "valid" is only as close to the share as their number allows. *open: number of classes that may take more samples. */
 static bool take_same(const struct gt_class_share *q, struct class_taken *c, int64_t same, int64_t *open)
 {
 	bool first = c->first && !c->seen && same < q->n;

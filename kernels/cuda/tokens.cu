@@ -169,7 +169,7 @@ static int positional_kind(const struct gt_opcall *op)
 	return pools ? -1 : ((const struct gt_attr_positional *)op->attr)->kind;
 }
 
-/* Returns whether a call is the gradient of a table whose row 0 all tokens have: the column sums of dy. */
+/* Returns whether a call is the gradient of a table of which every token uses row 0: this gradient is the column sums of dy. */
 static bool sums_columns(const struct gt_opcall *op)
 {
 	return op->code == GT_OP_POSITIONAL_DW && positional_kind(op) == GT_POSITIONAL_SAME;

@@ -32,7 +32,7 @@ static enum gt_code run_devices(struct gt_cli *cli, struct gt_err *err)
 	if (cli->args.json)
 		return GT_OK;
 	if (gt_out_terminal())
-		gt_table_leave_out(&t, gt_out_columns(), 4, 0, "32"); /* the precision, then the memory */
+		gt_table_leave_out(&t, gt_out_columns(), 4, 0, "32"); /* column 3 (precision) is removed first, then column 2 (memory) */
 	return gt_table_print(cli, &t, err);
 }
 

@@ -23,7 +23,7 @@ enum gt_code gt_command_open(const struct gt_command_row *row, const struct gt_c
 		return GT_OK;
 	enum gt_code code = open_plugin(row->plugin, row->symbol, &symbol, &why);
 	if (code)
-		return gt_fail(err, code, "the command %s is in a plugin: %s", row->name, why.msg);
+		return gt_fail(err, code, "the command %s needs a plugin: %s", row->name, why.msg);
 	*out = symbol;
 	return GT_OK;
 }
@@ -33,7 +33,7 @@ enum gt_code gt_cli_smoke(struct gt_cli *cli, const struct gt_job_args *job, str
 	void *run;
 	struct gt_err why = {0};
 	enum gt_code code = open_plugin("smoke", "gt_smoke_command", &run, &why);
-	return code ? gt_fail(err, code, "--smoke is in a plugin: %s", why.msg) : (*(gt_smoke_function *const *)run)(cli, job, conf, err);
+	return code ? gt_fail(err, code, "--smoke needs a plugin: %s", why.msg) : (*(gt_smoke_function *const *)run)(cli, job, conf, err);
 }
 
 void gt_cli_page_of_run(struct gt_cli *cli, const char *dir, const struct gt_job_args *job)

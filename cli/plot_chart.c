@@ -172,7 +172,7 @@ static void print_row(struct plot *p, int row)
 			print_color(p->cli, color = p->color[at]);
 		if (letter || !p->cli->utf8)
 			gt_out(p->cli, "%c", letter ? letter : '*');
-		else /* U+2800 + bits in UTF-8 */
+		else /* writes the Braille character U+2800 + bits in UTF-8 */
 			gt_out(p->cli, "%c%c%c", 0xe2, 0xa0 + (bits >> 6), 0x80 + (bits & 0x3f));
 	}
 	if (color)

@@ -32,7 +32,7 @@ static void add_epoch(const struct gt_progress *p, struct gt_parts *parts, int64
 		gt_parts_add(parts, 2, "epoch %" PRId64, epoch);
 }
 
-/* epoch 2/5  [=======>            ] 38%  elapsed 0:12  eta 0:19  loss 0.4312  acc 0.8521  64.1 k/s  step 938/2,345  lr 0.001 */
+/* Describes a step: "epoch 2/5  [=======>            ] 38%  elapsed 0:12  eta 0:19  loss 0.4312  acc 0.8521  64.1 k/s  step 938/2,345". */
 static void describe_step(const struct gt_progress *p, const struct gt_event *ev, struct gt_parts *parts)
 {
 	char step[GT_UNITS], steps[GT_UNITS], number[GT_UNITS];
@@ -55,7 +55,7 @@ static void describe_step(const struct gt_progress *p, const struct gt_event *ev
 	gt_parts_add(parts, 9, "lr %s", gt_units_number(number, ev->lr));
 }
 
-/* epoch 2/5  evaluating test  [=========>          ] 45%  elapsed 0:12 */
+/* Describes a phase, for example "epoch 2/5  evaluating test  [=========>          ] 45%  elapsed 0:12". */
 static void describe_phase(const struct gt_progress *p, const struct gt_event *ev, struct gt_parts *parts)
 {
 	char number[GT_UNITS];
@@ -115,7 +115,7 @@ static void add_scores(struct gt_parts *parts, int rank, const char *name, const
 	parts->part[parts->n - 1].tight = true;
 }
 
-/* epoch 2/5  train acc 0.8521 loss 0.4312  test acc 0.8650 loss 0.4000  12.3 s */
+/* Prints the line of an epoch: "epoch 2/5  train acc 0.8521 loss 0.4312  test acc 0.8650 loss 0.4000  12.3 s". */
 static void print_epoch_row(struct gt_progress *p)
 {
 	const struct gt_progress_row *r = &p->row;

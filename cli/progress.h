@@ -31,7 +31,7 @@ struct gt_progress {
 	struct gt_cli *cli;
 	const struct gt_job_args *job; /* options that a later command needs again */
 	double start, last; /* times (gt_clock) at which the display began, and at which the last line of steps was shown */
-	double last_phase;  /* … and the last line of a phase, such as an evaluation or a save */
+	double last_phase;  /* time (gt_clock) at which the last line of a phase was shown, such as an evaluation or a save */
 	bool shown;         /* an event was shown; false in launchers and in ranks other than 0: these print no result */
 	bool out_told;      /* the warning that output to stdout is lost was printed */
 	int64_t step, steps, epoch, epochs; /* progress, and totals of the run; epochs is 0 if the run's length is given in steps */

@@ -74,8 +74,8 @@ struct gt_dataset_spec {
 	const char *const *known;  /* [nknown] class names of a checkpoint, by label: files of other classes are an error; NULL: the classes of
 	                              the training split */
 	int64_t nknown;
-	bool all;                  /* with known, formats "folder" and "text": root contains class folders, no splits; all samples belong to the
-	                              requested split */
+	bool all;                  /* formats "folder" and "text", if `known` is set: root contains class folders but no splits; all samples are
+	                              in the requested split */
 	int64_t classes;           /* number of classes; all labels must be smaller; 0: the number that the dataset's name or format implies,
 	                              else the highest label + 1 (synthetic: 10) */
 	int64_t samples[GT_SPLITS]; /* number of synthetic samples in each split */

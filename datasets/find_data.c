@@ -87,7 +87,7 @@ enum gt_code gt_dataset_cache(const char *name, char *buf, size_t size, struct g
 	else if (home && *home)
 		n = snprintf(buf, size, "%s/.cache/gtrain/%s", home, name);
 	else
-		return gt_fail(err, GT_ENOINPUT, "neither XDG_CACHE_HOME nor HOME is set; give a directory");
+		return gt_fail(err, GT_ENOINPUT, "neither XDG_CACHE_HOME nor HOME is set, so gtrain has no cache directory; set one of them");
 	if ((size_t)n >= size)
 		return gt_fail(err, GT_ENOINPUT, "the path of the user's cache is too long");
 	return GT_OK;
@@ -248,8 +248,8 @@ static enum gt_code choose_files(const struct gt_dataset_spec *spec, enum gt_spl
 		               split == GT_TEST ? "test" : "train",
 		               split == GT_TEST ? "train" : "test");
 	if (strchr(spec->name, '/') || spec->name[0] == '.' || (!*spec->name && !*spec->root))
-		return gt_fail(err, GT_ECONFIG, "data.name: expected the name of a dataset, got \"%.100s\"; write a directory in data.root",
-		               spec->name);
+		return gt_fail(err, GT_ECONFIG, "data.name: expected the name of a dataset, got \"%.100s\"; write the path of a directory in "
+		               "data.root", spec->name);
 	return search_dirs(spec, split, known, format, paths, where, size, err);
 }
 

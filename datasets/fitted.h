@@ -46,7 +46,8 @@ struct gt_fitting {
 	 * becomes 0 if the targets are not classes. */
 	enum gt_code (*strata)(const struct gt_dataset_spec *spec, const struct gt_dataset *d, int32_t *out, int64_t *groups,
 	                       struct gt_err *err);
-	/* Fits the facts to the samples row[n] (ascending indices) of d, which has only raw data; row NULL: to all samples. */
+	/* Computes the facts from the n samples of d with the ascending indices row[n] (row NULL: all samples of d) and stores the facts in
+	 * out. d has only raw data. */
 	enum gt_code (*fit)(const struct gt_dataset_spec *spec, const struct gt_dataset *d, const int64_t *row, int64_t n,
 	                      struct gt_fitted *out, struct gt_err *err);
 	/* Computes the content hashes in d->mark from the raw data with the fitted facts; NULL: reading the data has already set them. */

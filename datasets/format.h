@@ -26,7 +26,7 @@ struct gt_format {
 	 * unusable files, for example another edition of the dataset, it returns an error, which ends the search. NULL: the format has no
 	 * files. */
 	enum gt_code (*find)(const char *dir, enum gt_split split, struct gt_paths *paths, struct gt_err *err);
-	/* Reads the files of a split or, if headers_only is set, only their headers. The caller has replaced spec->max_bytes = 0. */
+	/* Reads the files of a split or, if headers_only is set, only their headers. The caller has replaced max_bytes 0 by its default. */
 	enum gt_code (*load)(const struct gt_dataset_spec *spec, enum gt_split split, const struct gt_paths *paths, bool headers_only,
 	                     struct gt_dataset *out, struct gt_err *err);
 	bool by_name;   /* data.format must name the format, because it cannot be detected from the files */

@@ -24,13 +24,13 @@ const struct gt_known_weights gt_known_weights[] = {
     {"squeezenet1_1", TORCHVISION, "squeezenet1_1-b8a52dc0.pth", "b8a52dc0", "squeezenet1_1.cfg", "", "1.0e-4", 0},
     {"regnet_y_400mf", TORCHVISION, "regnet_y_400mf-e6988f5f.pth", "e6988f5f", "regnet_y_400mf.cfg", "", "5.0e-4", 0},
     {"shufflenet_v2_x1_0", TORCHVISION, "shufflenetv2_x1-5666bf0f80.pth", "5666bf0f80", "shufflenet_v2_x1_0.cfg", "", "5.0e-4", 224},
-    /* older names than the module's, and no num_batches_tracked */
+    /* the file has older tensor names than torchvision's module, and lacks num_batches_tracked */
     {"densenet121", TORCHVISION, "densenet121-a639ec97.pth", "a639ec97", "densenet121.cfg",
      RENAME("norm.1", "norm1", "weight") RENAME("norm.1", "norm1", "bias") RENAME("norm.1", "norm1", "running_mean")
      RENAME("norm.1", "norm1", "running_var") RENAME("norm.2", "norm2", "weight") RENAME("norm.2", "norm2", "bias")
      RENAME("norm.2", "norm2", "running_mean") RENAME("norm.2", "norm2", "running_var") RENAME("conv.1", "conv1", "weight")
      "{ from = \"*.conv.2.weight\"; to = \"*.conv2.weight\"; }", "5.0e-4", 0},
-    /* with auxiliary classifiers, for images from -1 to 1 (transform_input = True) */
+    /* the file has auxiliary classifiers; the network expects pixels from -1 to 1 (transform_input = True) */
     {"googlenet", TORCHVISION, "googlenet-1378be20.pth", "1378be20", "googlenet.cfg",
      "{ from = \"aux1.*\"; to = \"\"; }, { from = \"aux2.*\"; to = \"\"; }", "5.0e-4", 0, .mean = 0.5, .std = 0.5},
     {.name = NULL},

@@ -107,7 +107,7 @@ enum gt_code gt_numpy_images_check(const char *where, struct gt_numpy_images *m,
 /* The one or two files of a split. */
 struct files {
 	struct gt_numpy file[2];
-	const char *path[2];     /* [2] of images and labels */
+	const char *path[2];     /* paths of the files with the images and with the labels */
 	struct gt_numpy_images m;
 };
 

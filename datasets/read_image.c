@@ -15,7 +15,7 @@
 struct reading {
 	struct gt_gzfile f;
 	struct gt_image_job job; /* without the image */
-	struct gt_transform resize; /* the transform of an empty list */
+	struct gt_transform resize; /* the only transform if the list of transforms is empty */
 	int64_t cap, n;
 	uint8_t *out;
 	bool scaled;

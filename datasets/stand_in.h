@@ -14,7 +14,8 @@
 /* The kind of values in a target column. */
 enum gt_stand_in_target { GT_STAND_IN_WORDS, GT_STAND_IN_BITS, GT_STAND_IN_NUMBERS };
 
-/* Writes n rows of the columns that the spec names. Numbers are whole, a category is one of four words, words one of `classes`. */
+/* Writes n rows of the columns that the spec names. A number is whole, a category is one of four words, and a
+ * target of words is one of `classes` words. */
 enum gt_code gt_stand_in_table(const char *path, const struct gt_table_spec *spec, enum gt_stand_in_target target, int64_t classes,
                                int64_t n, struct gt_err *err);
 /* Writes n texts into folders of classes below dir, which it creates. */

@@ -73,7 +73,7 @@ struct gt_bench_stage {      /* times of a pipeline stage for one micro-batch */
 };
 /* Duration of a step in those epochs in which other parameters are frozen than in the rest of the run (frozen_until, freeze_after). */
 struct gt_bench_phase {
-	const char *when; /* "in the epochs after 1" */
+	const char *when; /* the epochs of the phase, for texts: "in the epochs after 1" */
 	double step_ms, samples_per_s, gflops;
 };
 struct gt_bench {

@@ -48,7 +48,7 @@
 #define GT_ACTIVATION_NUMBERS_0
 #define GT_ACTIVATION_NUMBERS_1 , n0
 #define GT_ACTIVATION_NUMBERS_2 , n0, n1
-/* The grain of the gradient. */
+/* The minimum number of elements of a thread in an activation's gradient: the row's grain if the gradient reads x; 65536 if it reads y. */
 #define GT_ACTIVATION_GRAIN_x(grain) grain
 #define GT_ACTIVATION_GRAIN_y(grain) 65536
 

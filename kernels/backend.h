@@ -32,7 +32,7 @@
  * loaders. */
 #define GT_EVENTS 1024
 #define GT_EVENTS_ENGINE 16
-#define GT_STREAM_FETCH 7 /* the stream on which the loader copies samples to the device; nothing else uses it */
+#define GT_STREAM_FETCH 7 /* stream of the loader's copies of samples to the device; no other work uses this stream */
 #define GT_MARKS 8192 /* number of time marks: mark() takes 0 ... GT_MARKS - 1 */
 
 struct gt_dev;    /* an open device; owned by the caller of open */
@@ -76,7 +76,8 @@ struct gt_launch {
 	 * gt_step_args for each micro-batch, which the caller copies there (GT_COPY_H2D, stream 0) before each replay. A backend whose device
 	 * works asynchronously distinguishes both kinds of memory by the address. */
 	const struct gt_step_args *step_args;
-	/* stream of the launch; on the CPU, all threads run the kernel on stream 0, and the calling thread alone on other streams */
+	/* Index of the stream of the launch. On the CPU, a kernel runs at once: with stream 0 on all threads, with another stream on the
+	 * calling thread only. */
 	int stream;
 };
 

@@ -493,7 +493,7 @@ struct gt_scalars {
 struct gt_scaler {
 	double scale;   /* loss scale, exact in f32; used only with gt_attr_check.scaling */
 	int64_t good;   /* steps applied since the scale last changed */
-	int64_t bad;    /* steps skipped in a row */
+	int64_t bad;    /* number of consecutive steps that were skipped up to now */
 	int64_t halted; /* not 0: a step diverged; no later step is applied until the host clears this */
 };
 #define GT_SCALER_WORDS ((int64_t)(sizeof(struct gt_scaler) / sizeof(double)))

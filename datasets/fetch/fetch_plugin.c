@@ -44,7 +44,7 @@ enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const ch
 	EVP_MD_CTX *of = EVP_MD_CTX_new();
 	enum gt_code rc = of && EVP_DigestInit_ex(of, EVP_sha256(), NULL) == 1
 	                      ? gt_file_each(fd, path, (uint64_t)st.st_size, add_to_digest, of, err)
-	                      : gt_fail(err, GT_EFAIL, "libcrypto has no SHA-256");
+	                      : gt_fail(err, GT_EFAIL, "libcrypto does not provide SHA-256");
 	if (rc == GT_OK && EVP_DigestFinal_ex(of, digest, &n) == 1)
 		for (unsigned k = 0; k < n; k++)
 			snprintf(hex + 2 * k, 3, "%02x", digest[k]);

@@ -27,7 +27,7 @@ static enum gt_code pull_at(void *user, uint64_t offset, void *buf, size_t n, si
 	*got = r < 0 ? 0 : (size_t)r;
 	const char *why = *got < n ? gzerror(s->gz, &number) : "";
 	if (gzdirect(s->gz))
-		return gt_fail(err, GT_EDATA, "%s: gzip: incorrect header check", s->path);
+		return gt_fail(err, GT_EDATA, "%s: expected a gzip file, got a file with another header", s->path);
 	return number == Z_OK ? GT_OK : gt_fail(err, number == Z_ERRNO ? GT_EIO : GT_EDATA, "%s: gzip: %s", s->path,
 	                                        number == Z_BUF_ERROR ? "truncated" : why);
 }
@@ -39,7 +39,7 @@ static enum gt_code copy_content(struct stream *s, const struct gt_tar_member *m
 		size_t want = m->size - done < CHUNK ? (size_t)(m->size - done) : CHUNK, got;
 		GT_TRY(pull_at(s, m->offset + done, s->out, want, &got, err));
 		if (got < want)
-			return gt_fail(err, GT_EDATA, "%s: truncated inside a member", s->path);
+			return gt_fail(err, GT_EDATA, "%s: the archive is truncated inside a member", s->path);
 		GT_TRY(gt_file_write(fd, path, s->out, got, err));
 		done += got;
 	}

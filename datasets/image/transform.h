@@ -54,7 +54,7 @@ struct gt_transform {
 	int interpolation;      /* enum gt_interpolation; random_resized_crop, resize: bilinear or bicubic, with antialiasing; rotate,
 	                           trivial_augment, rand_augment: nearest or bilinear */
 	int64_t pad;            /* pad_crop: number of pixels added on every side */
-	int mode;               /* pad_crop: 0: constant, 1: reflect */
+	int mode;               /* pad_crop: value of the padded pixels, 0: black (mode "constant"), 1: mirrored image (mode "reflect") */
 	double p;               /* hflip, vflip, grayscale, random_erasing: probability; mixup, cutmix: probability for a batch */
 	double alpha;           /* mixup, cutmix: the share of an image is drawn from Beta(alpha, alpha) */
 	bool alternate;         /* hflip: see gt_aug_of */
@@ -153,7 +153,7 @@ struct gt_transform_draw {
 	int nops;                         /* trivial_augment, rand_augment: number of operations */
 	int op[GT_MAX_DRAWN_OPS];         /* enum gt_augment_op */
 	double strength[GT_MAX_DRAWN_OPS]; /* magnitude of each operation, with its sign */
-	uint64_t noise;                   /* random_erasing with random: key of the bytes */
+	uint64_t noise;                   /* random_erasing with random: key of the random bytes that fill the box */
 };
 /* Draws the parameters of transform list.t[index] for an image of h x w pixels. */
 void gt_transform_draw(struct gt_transform_list list, int index, const struct gt_sample_key *key, int64_t h, int64_t w,

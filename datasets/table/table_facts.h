@@ -95,7 +95,7 @@ int32_t gt_table_lookup(const struct gt_table_fact *f, const struct gt_notation 
 
 /* Returns the number of values of a column, without NAME_na: 1, GT_DATE_PARTS, or 0. */
 int gt_table_values(const struct gt_table_fact *f);
-/* Both functions return the column of code or target i, from 0. */
+/* Return the index of the column that has code i of a row, and of the column that has target i (from 0). */
 int gt_table_code_column(const struct gt_table_facts *f, int i);
 int gt_table_target_column(const struct gt_table_facts *f, int i);
 /* Returns the number of codes of a categorical column, which are 0 ... the result - 1; of a target, the number of classes. */
@@ -119,7 +119,7 @@ enum gt_code gt_table_transform(const struct gt_data_table *t, const struct gt_t
  * the caller frees. */
 enum gt_code gt_table_texts(const struct gt_data_table *t, const struct gt_table_facts *f, struct gt_texts *own,
                             const struct gt_texts **out, struct gt_err *err);
-/* Returns the maximum memory of *own in bytes. */
+/* Returns the maximum memory in bytes that gt_table_texts allocates for *own. */
 uint64_t gt_table_texts_bytes(const struct gt_data_table *t, const struct gt_table_facts *f);
 
 struct gt_sample_mark;

@@ -1,4 +1,4 @@
-/* Fits the facts of each column to the rows of the training split. */
+/* Computes the facts of each column (type, mean, median, categories) from the rows of the training split. */
 #include "base/arena.h"
 #include "table/parse_cell.h"
 #include "table/table_survey.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The rows to which facts are fitted. */
+/* The rows from which the facts are computed. */
 struct fit {
 	const struct gt_data_table *t;
 	const struct gt_table_spec *spec;
@@ -51,7 +51,7 @@ static uint64_t kth_smallest(uint64_t *key, int64_t n, int64_t k)
 	return key[0];
 }
 
-/* Fits the statistics of l->v[n]; NaN: a missing value. */
+/* Computes mean, standard deviation and median of the numbers l->v[n]; NaN: a missing value. */
 static enum gt_code fit_numbers(struct fit *l, struct gt_table_fact *f, struct gt_err *err)
 {
 	int64_t present = 0, below = 0;
@@ -199,8 +199,8 @@ static enum gt_code fit_dates(struct fit *l, int k, const struct gt_table_survey
 	if (!s->present)
 		return gt_table_fail(l->t, k, -1, "expected dates, got no value in the training split; give it the type \"ignore\"", err);
 	if (f->order == GT_DATE_AUTO)
-		return gt_table_fail(l->t, k, -1, "expected dates whose day and month can be told apart; write order = \"dmy\" or \"mdy\" with the "
-		                     "type in data.columns", err);
+		return gt_table_fail(l->t, k, -1, "the dates do not show whether the day or the month is first; write order = \"dmy\" or \"mdy\" "
+		                     "with the type in data.columns", err);
 	for (int p = 0; p < GT_DATE_PARTS; p++) {
 		for (int64_t i = 0; i < l->n; i++) {
 			int64_t row = l->row ? l->row[i] : i;
@@ -208,7 +208,8 @@ static enum gt_code fit_dates(struct fit *l, int k, const struct gt_table_survey
 			size_t len;
 			const char *text = gt_table_text(l->t, k, row, &len);
 			if (len && !gt_date_parse(text, len, f->order, &seconds))
-				return gt_table_fail(l->t, k, row, "expected a date in the order of the other dates of the column", err);
+				return gt_table_fail(l->t, k, row, "expected a date whose day, month and year have the same order as in the other dates",
+				                     err);
 			if (len)
 				gt_date_parts(seconds, part);
 			l->v[i] = len ? part[p] : NAN;

@@ -50,7 +50,7 @@ static enum gt_code find_dates(struct gt_table_reader *r, int k, struct gt_err *
 		return GT_OK;
 	c->orders = how->orders;
 	how->date = true;
-	how->store = GT_STORE_TEXT; /* takes effect only in a further pass */
+	how->store = GT_STORE_TEXT; /* the column is stored as texts when the files are read again */
 	if (present == most)
 		return GT_OK;
 	how->numbers = most;
@@ -129,7 +129,7 @@ enum gt_code gt_table_settle_column(struct gt_table_reader *r, int k, struct gt_
 	bool numbers = !how->words || gt_table_few_odd(how->numbers + how->like, how->words);
 	bool tolerant = numbers && gt_table_few_odd(how->numbers, how->words + how->like);
 	if (tolerant && has_few_numbers(r, k)) {
-		numbers = how->target; /* a separate class would hide a wrong cell */
+		numbers = how->target; /* in a target of few numbers, a word is a wrong cell rather than a further class */
 		tolerant = false;
 	}
 	if (!numbers && c->store == GT_STORE_WORDS)

@@ -91,8 +91,8 @@ enum gt_code gt_table_spec_check(const struct gt_table_spec *s, struct gt_err *e
 			if (!strcmp(s->column[k].name, c->name))
 				return fail_duplicate("data.columns", c->name, err);
 		if (c->order != GT_DATE_AUTO && c->type != GT_COLUMN_DATE)
-			return gt_fail(err, GT_ECONFIG, "data.columns: the column \"%s\" has an order, which only dates have; remove it, or write the "
-			               "type \"date\"", gt_cell_shown(c->name, shown));
+			return gt_fail(err, GT_ECONFIG, "data.columns: the column \"%s\" has the key order, which only dates have; remove the key, or "
+			               "write the type \"date\"", gt_cell_shown(c->name, shown));
 		if (c->type != GT_COLUMN_AUTO && c->type != GT_COLUMN_TARGET && is_listed(s->target, s->ntarget, c->name))
 			return gt_fail(err, GT_ECONFIG, "data.target: the column \"%s\" has the type \"%s\" in data.columns; remove one of them",
 			               gt_cell_shown(c->name, shown), gt_column_type_names[c->type]);

@@ -1,4 +1,4 @@
-/* Internal header of the fit: examines the values of a column in the rows of the training split. */
+/* Internal header of table_fit.c: examines the values of a column in the rows of the training split. */
 #ifndef GT_DATASETS_TABLE_SURVEY_H
 #define GT_DATASETS_TABLE_SURVEY_H
 

@@ -21,7 +21,7 @@ static enum gt_code put_numbers(const struct gt_data_table *t, int k, const stru
 			return gt_table_fail(t, k, i, GT_TARGET_MISSING, err);
 		float x = (float)(((missing ? f->median : v[i]) - mean) / scale);
 		if (!isfinite(x))
-			return gt_table_fail(t, k, i, "the number is too far from the numbers of the training data", err);
+			return gt_table_fail(t, k, i, "after normalisation, the number exceeds the range of a 32-bit float", err);
 		out[i * stride] = x;
 		if (na)
 			na[i * stride] = missing;
@@ -38,7 +38,7 @@ static enum gt_code put_dates(const struct gt_data_table *t, int k, const struct
 		size_t len;
 		const char *text = gt_table_text(t, k, i, &len);
 		if (len && !gt_date_parse(text, len, f->order, &seconds))
-			return gt_table_fail(t, k, i, "expected a date in the order of the other dates of the column", err);
+			return gt_table_fail(t, k, i, "expected a date whose day, month and year have the same order as in the other dates", err);
 		if (len)
 			gt_date_parts(seconds, part);
 		for (int p = 0; p < GT_DATE_PARTS; p++) {

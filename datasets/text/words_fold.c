@@ -103,7 +103,8 @@ static enum gt_code put_char(struct fold *f, int32_t c, struct gt_err *err)
 	const utf8proc_option_t options = UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_CASEFOLD;
 	utf8proc_ssize_t n = utf8proc_decompose_char(c, f->part + f->n, MAX_PARTS, options, NULL);
 	if (n < 0 || n > MAX_PARTS)
-		return gt_fail(err, GT_EINTERNAL, "the case folding of U+%04X has %lld characters", c, (long long)n);
+		return gt_fail(err, GT_EINTERNAL, "the case folding of U+%04X has %lld characters, expected at most %d", c, (long long)n,
+		               MAX_PARTS);
 	if (n != 1 || f->part[f->n] != c)
 		f->mapped = true;
 	f->n += (int)n;

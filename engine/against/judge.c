@@ -106,7 +106,7 @@ double gt_judge_roundings(const struct gt_judge *j, const struct gt_tdesc *d)
 	switch (tolerance_of_tensor(j, d)) {
 	case GT_TOLERANCE_F32:
 		return 2 * sqrt(j->terms);
-	case GT_TOLERANCE_F32_SUM: /* gt_judge_disturb changes 16-bit inputs by a 16-bit rounding, but the sums round to f32 */
+	case GT_TOLERANCE_F32_SUM: /* scales from the 16-bit roundings of the inputs (gt_judge_disturb) to the f32 roundings of the sums */
 		return 2 * sqrt(j->terms) * gt_tolerance_of(GT_TOLERANCE_F32_SUM)->unit / gt_tolerance_of(j->id)->unit;
 	default:
 		return 2;

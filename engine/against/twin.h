@@ -1,5 +1,6 @@
-/* The twin of a device's call: the calls on the CPU that compute the same results. Usually the twin is one call with the same operands. If
- * the device's call fuses several operations and the CPU lacks this fusion, the twin has one call for each operation (twin_joined.c).
+/* A twin is the reference for one kernel call of a device: a list of CPU calls that compute the same results from the same inputs. Usually
+ * the list has one call. If the device's call fuses several operations and the CPU lacks this fusion, the list has one call for each
+ * operation (twin_joined.c).
  *
  * Tensors are numbered: input i of the device's call is tensor i, output i is tensor GT_MAX_IO + i, and temporary tensors between the
  * twin's calls begin at GT_TWIN_TEMPS. In host memory, each tensor has the type and layout that it has on the device. A CPU kernel that
@@ -20,7 +21,7 @@ struct gt_twin_tensor {
 
 struct gt_twin_operand {
 	int tensor;           /* index of the tensor; -1: the operand is absent */
-	size_t offset;        /* bytes from the start of the tensor to the operand; not 0 only if desc is not converted */
+	size_t offset;        /* bytes from the start of the tensor to the operand; 0 if the operand is converted to another type or layout */
 	struct gt_tdesc desc; /* type and layout that the kernel of the CPU needs */
 };
 
@@ -28,16 +29,17 @@ struct gt_twin_operand {
 enum gt_twin_step {
 	GT_TWIN_KERNEL,   /* runs a CPU kernel */
 	GT_TWIN_CONVERT,  /* copies in to out, in the type and layout of out; with gt_twin_call.seg: only the elements of these segments */
-	GT_TWIN_NARROW,   /* out = positions of maxima: in has offsets in the input plane, i32; out has offsets in the pooling window, u8 */
-	GT_TWIN_WIDEN     /* the reverse of GT_TWIN_NARROW: from u8 offsets in the pooling window to i32 offsets in the input plane */
+	/* converts the positions of the maxima of a max pooling: from i32 offsets in the input plane to u8 offsets in the pooling window */
+	GT_TWIN_NARROW,
+	GT_TWIN_WIDEN     /* the reverse of GT_TWIN_NARROW */
 };
 
 struct gt_twin_call {
 	enum gt_twin_step step;
 	struct gt_kernel *kernel;      /* GT_TWIN_KERNEL; else NULL */
-	struct gt_attr_pool2d pool;    /* GT_TWIN_NARROW, GT_TWIN_WIDEN */
+	struct gt_attr_pool2d pool;    /* GT_TWIN_NARROW, GT_TWIN_WIDEN: the max pooling */
 	int64_t width;                 /* GT_TWIN_NARROW, GT_TWIN_WIDEN: width of the input plane */
-	struct gt_seg *seg;            /* GT_TWIN_CONVERT; owned */
+	struct gt_seg *seg;            /* GT_TWIN_CONVERT: segments of the flat tensor to copy; NULL: all; owned */
 	int nseg;
 	int nin, nout;
 	struct gt_twin_operand in[GT_MAX_IO], out[GT_MAX_IO];
@@ -50,14 +52,15 @@ struct gt_twin {
 	struct gt_twin_tensor tensor[GT_TWIN_TENSORS];
 	struct gt_twin_call call[GT_TWIN_CALLS];
 	int ncalls;
-	/* Tensor numbers of a mask and of the tensor from which it was computed, or -1. A mask has one bit for each element of the masked
-	 * tensor, in an order that the device chooses. The call that writes the mask also writes the masked tensor. In the twin of the call
-	 * that reads the mask, the masked tensor is a temporary tensor with the values that the writing call has computed. */
+	/* Tensor numbers of a mask (for example: is an output of relu positive?) and of the masked tensor; -1: the call has no mask. A mask has
+	 * one bit for each element of the masked tensor, in an order that the device chooses, so the CPU cannot read it. The call that writes
+	 * the mask also writes the masked tensor; in the twin of the call that reads the mask, a temporary tensor has the values of the masked
+	 * tensor. */
 	int mask, masked;
 	bool opaque[GT_TWIN_TENSORS]; /* true: this tensor has a format that only the device knows, so it is not compared */
 };
 
-/* Sets the tensors of the operands of a call. */
+/* Sets type, layout and size of t->tensor for each operand of the device's call. */
 void gt_twin_describe(struct gt_twin *t, const struct gt_opcall *call);
 /* Prepares the twin of a call that the device has prepared, so that the layouts of all its operands are chosen. The caller has set be, dev
  * and type of *t, and calls gt_twin_release also after a failure. GT_EUNAVAILABLE: the CPU cannot compute the call; err has the reason. */

@@ -150,7 +150,7 @@ static enum gt_code split_batchnorm_dx(struct gt_twin *t, const struct gt_opcall
 			return refuse_size(call, err);
 		GT_TRY(add_part(t, call, &add, err));
 		dy = sum;
-		if (norm.act == GT_ACT_NONE) /* the split call must not get beta and y: in batchnorm.dx their presence means a relu */
+		if (norm.act == GT_ACT_NONE) /* a call of batchnorm.dx with beta and y would also apply the gradient of a relu */
 			beta = y = -1;
 	}
 	if (gelu) {

@@ -17,7 +17,7 @@
 
 #define GT_PATH_SIZE 4096 /* size of a path buffer; longer paths are errors, and never truncated */
 #define GT_EINTR_MAX 100
-#define GT_NONCE_SIZE 17 /* 16 hexadecimal digits and the NUL */
+#define GT_NONCE_SIZE 17 /* bytes of a random name as text: 16 hexadecimal digits and the NUL */
 
 /* Writes "dir/name" into buf (GT_PATH_SIZE bytes). Returns GT_ECANTCREAT if it does not fit. */
 enum gt_code gt_path_join(char *buf, const char *dir, const char *name, struct gt_err *err);

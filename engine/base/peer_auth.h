@@ -30,7 +30,7 @@
 #include <sys/socket.h>
 
 #define GT_AUTH_MAGIC 16      /* bytes */
-#define GT_AUTH_PENDING 64    /* least maximum number of unauthenticated connections; a further connection closes the oldest */
+#define GT_AUTH_PENDING 64    /* minimum of gt_auth.npending: number of unauthenticated connections at which a new one closes the oldest */
 #define GT_AUTH_PENDING_S 5.0 /* seconds in which a connection must authenticate itself */
 
 enum gt_auth_state {

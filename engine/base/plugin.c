@@ -14,16 +14,19 @@ static bool is_valid_name(const char *name)
 	return n > 0 && n < 64 && strspn(name, set) == n;
 }
 
-/* Reads the link /proc/self/exe. If the binary was replaced, the link reads "/dir/gtrain (deleted)", whose directory is still correct. */
+/* Reads the link /proc/self/exe. If the file of this program has been replaced since the start, the link is "/dir/gtrain (deleted)"; its
+ * directory is still correct. */
 enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err)
 {
 	ssize_t n = readlink("/proc/self/exe", buf, size - 1);
 	if (n < 0)
-		return gt_fail(err, GT_EUNAVAILABLE, "/proc/self/exe: %s (gtrain needs it to find its plugins and configs)", strerror(errno));
+		return gt_fail(err, GT_EUNAVAILABLE, "cannot read the link /proc/self/exe, by which gtrain finds its plugins and configs: %s",
+		               strerror(errno));
 	buf[n] = '\0';
 	char *slash = strrchr(buf, '/');
 	if (!slash || (size_t)n == size - 1)
-		return gt_fail(err, GT_EUNAVAILABLE, "/proc/self/exe: the path cannot be used (gtrain needs it to find its plugins and configs)");
+		return gt_fail(err, GT_EUNAVAILABLE, "the link /proc/self/exe, by which gtrain finds its plugins and configs, has no path or a "
+		               "path that is too long");
 	*slash = '\0';
 	return GT_OK;
 }

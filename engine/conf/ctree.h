@@ -20,7 +20,7 @@ struct gt_cnode {
 	struct gt_source_loc loc;
 	bool set;        /* the node comes from --set */
 	bool bad;        /* the value has an error, so keys that depend on it are not checked */
-	bool unknown;    /* unknown key of its group */
+	bool unknown;    /* the group has no key with this name */
 	const char *raw; /* text of an unquoted value from --set, so that name=2024 can become a string; else NULL */
 	int64_t i;
 	double f;

@@ -32,7 +32,7 @@ static enum gt_code parse_value(struct gt_arena *a, const char *label, const cha
 	gt_clean_free(&clean);
 	GT_TRY(code);
 	if (root->nkids != 1)
-		return gt_conf_fail(err, (struct gt_source_loc){label, 0}, NULL, "expected one value after =");
+		return gt_conf_fail(err, (struct gt_source_loc){label, 0}, NULL, "expected exactly one value after =");
 	*out = root->kid[0];
 	return GT_OK;
 }
@@ -134,7 +134,7 @@ enum gt_code gt_conf_set(struct gt_arena *a, struct gt_cnode *root, const char *
 			GT_TRY(enter_node(a, &s, GT_C_LIST, at, path, err));
 			long i = isdigit((unsigned char)p[1]) ? strtol(p + 1, &end, 10) : -1;
 			if (i < 0 || *end != ']')
-				return gt_conf_fail(err, at, path, "expected an index [0..%d]", s.in->nkids);
+				return gt_conf_fail(err, at, path, "expected an index from 0 to %d in brackets", s.in->nkids);
 			if (i > s.in->nkids) /* an index equal to the number of elements appends an element */
 				return gt_conf_fail(err, at, path, "expected an index ≤ %d, got %ld", s.in->nkids, i);
 			s.name = NULL;

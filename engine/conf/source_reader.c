@@ -40,7 +40,7 @@ static const char *read_whole_file(const char *path, int given, size_t max, char
 	else if (!(*text = malloc(max + 1)))
 		why = no_memory;
 	while (!why && *n <= max) {
-		ssize_t r = pread(fd, *text + *n, max + 1 - *n, (off_t)*n); /* processes that inherited it share its position */
+		ssize_t r = pread(fd, *text + *n, max + 1 - *n, (off_t)*n); /* pread: processes that have inherited fd share its position */
 		if (!r)
 			break;
 		if (r > 0)

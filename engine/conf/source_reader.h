@@ -21,8 +21,8 @@
 #define GT_CONF_MAX_INCLUDES 8     /* depth of nested includes */
 #define GT_CONF_MAX_DEPTH 32       /* depth of nested brackets */
 #define GT_CONF_MAX_MEMBERS 4096   /* keys of one group; libconfig compares each key with all others */
-#define GT_CONF_MAX_ELEMENTS 65536 /* elements of one list or array */
-#define GT_CONF_MAX_VALUES 500000  /* number of names and values together */
+#define GT_CONF_MAX_ELEMENTS 65536 /* maximum number of elements of one list or array */
+#define GT_CONF_MAX_VALUES 500000  /* maximum number of names and values of a config together */
 
 /* Reads and checks a file with its includes. fd: a descriptor of the file, which is read from its beginning (path is only its name in
  * messages); -1: opens path. GT_ENOINPUT: the file does not exist, or is not a readable regular file. GT_ECONFIG: any other error, with

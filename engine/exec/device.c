@@ -75,7 +75,8 @@ static enum gt_code open_one(const char *name, int index, const struct gt_dev_op
 	if (code == GT_OK && n == 0) /* probe() has stored in err the reason why there is no device */
 		code = err ? gt_fail_prefix((err->code = GT_EUNAVAILABLE, err), "no %s device", name) : GT_EUNAVAILABLE;
 	else if (code == GT_OK && index >= n)
-		code = gt_fail(err, GT_EUNAVAILABLE, "device %s:%d does not exist: there %s %d", name, index, n == 1 ? "is" : "are", n);
+		code = gt_fail(err, GT_EUNAVAILABLE, "device %s:%d does not exist: this machine has %d device%s of this type, counted from 0",
+		               name, index, n, n == 1 ? "" : "s");
 	opts.index = index;
 	if (code == GT_OK) {
 		out->info = info[index];

@@ -161,7 +161,7 @@ enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int
 			return GT_OK;
 		return x->be->zero(x->dev, gt_space_scalars(x->space, 0), (size_t)n * sizeof(struct gt_scalars), s->stream, err);
 	}
-	return gt_fail(err, GT_EINTERNAL, "step of unknown kind %d", (int)s->kind);
+	return gt_fail(err, GT_EINTERNAL, "the list of steps has a step of the unknown kind %d", (int)s->kind);
 }
 
 /* ---- windows ----------------------------------------------------------------------------------------------------------------------- */
@@ -351,7 +351,7 @@ enum gt_code gt_exec_collect(struct gt_exec *x, const struct gt_window **out, st
 	struct gt_window *w = &x->ring[at];
 	*out = w;
 	if (x->queued == 0)
-		return gt_fail(err, GT_EINTERNAL, "no steps are queued");
+		return gt_fail(err, GT_EINTERNAL, "cannot collect the results of steps, because no steps are queued");
 	if (w->busy)
 		GT_TRY(x->be->host_wait(x->dev, EVENT + at, err));
 	w->busy = false;

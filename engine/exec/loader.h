@@ -129,7 +129,7 @@ struct gt_loader_spec {
 	int64_t buckets;           /* number of batches whose samples are sorted together by length and then shuffled; 0: no sorting */
 	bool sorted;               /* all samples are sorted by length, as in an evaluation */
 	int64_t batch, micro;      /* samples of one step and of one micro-batch, over all parts; micro divides batch, and parts <= micro */
-	struct gt_batch_slice slice; /* the parts that this loader delivers */
+	struct gt_batch_slice slice; /* the parts of each micro-batch that this loader delivers */
 	bool shuffle, drop_last;
 	bool pad;                  /* the first samples are repeated until all parts have the same size (gt_epoch_positions) */
 	/* If true, every part gets as many rows as part 0: rows without a sample have the input 0 and the label fill_target. Allowed only if

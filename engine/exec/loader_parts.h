@@ -73,9 +73,9 @@ struct gt_loader_fetch {
 
 /* The parts that were copied to the device. Instead of an epoch's order, the device has a map from positions to rows of the ring. */
 struct gt_loader_ring {
-	int parts;                    /* number of parts in the ring */
-	uint8_t *images;              /* [parts][most], in device memory */
-	char *column[GT_MAX_COLUMNS]; /* [parts][most], in device memory; NULL: the model does not read the column */
+	int parts;                    /* number of batch parts for which the ring has memory */
+	uint8_t *images;              /* [parts][gt_loader.most], in device memory */
+	char *column[GT_MAX_COLUMNS]; /* [parts][gt_loader.most], in device memory; NULL: the model does not read the column */
 	int64_t *map;                 /* [2 * row], in host memory: the row of the ring for each position of two epochs */
 	int64_t end[2];               /* for the epochs in map: number of non-empty parts from the loader's start to the end of the epoch */
 	struct gt_loader_place begin; /* where the loader started */

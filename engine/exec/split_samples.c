@@ -19,7 +19,7 @@ struct division {
 struct stratum {
 	int64_t n, valid;      /* number of samples; number of samples in "valid" */
 	int64_t least, most;   /* indices of the samples with the lowest and the highest draw; -1: none */
-	double low, high;      /* random draws of these samples */
+	double low, high;      /* the lowest and the highest draw */
 };
 
 static double draw_uniform(uint64_t key, uint64_t id)
@@ -128,8 +128,8 @@ struct buckets {
 /* The samples of a class that are in "valid" so far. */
 struct class_taken {
 	int64_t taken;
-	bool seen;  /* a sample of the class came up */
-	bool first; /* the samples that come up first are taken, whatever their number */
+	bool seen;  /* the loop has reached a sample of the class */
+	bool first; /* the samples with the first identity of the class are taken, whatever their number */
 };
 
 static int by_draw_and_class(const void *a, const void *b)
@@ -188,8 +188,8 @@ static int64_t sort_bucket(const struct division *d, struct buckets *b, int64_t 
 	return n;
 }
 
-/* Returns whether the next `same` samples of a class, which have the same id, are in "valid". They stay together, so that the number is
- * only the closest possible one if there are such samples. *open: number of classes that may take more samples. */
+/* Returns whether the next `same` samples of a class, which have the same id, are in "valid". Samples with the same id stay together, so
+ * the size of "valid" is only as close to the share as their number allows. *open: number of classes that may take more samples. */
 static bool take_same(const struct gt_class_share *q, struct class_taken *c, int64_t same, int64_t *open)
 {
 	bool first = c->first && !c->seen && same < q->n;

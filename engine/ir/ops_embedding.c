@@ -189,7 +189,7 @@ enum gt_code gt_expect_lengths(struct gt_graph *g, struct gt_node *n, int input,
 		return gt_fail(err, GT_ECONFIG, "expected no lengths after a class_token: the lengths of the samples do not include this token");
 	if (gt_graph_desc(g, n->in[input])->dim[0] == gt_graph_desc(g, gt_node_first_input(n))->dim[0])
 		return GT_OK;
-	return gt_fail(err, GT_ECONFIG, "in: expected a length for each sample");
+	return gt_fail(err, GT_ECONFIG, "in: expected an input of lengths with one length for each sample");
 }
 
 void gt_pass_lengths(const struct gt_node *n, int input, struct gt_node *b)

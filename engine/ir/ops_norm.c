@@ -281,7 +281,7 @@ static double batchnorm_y_flops(const struct gt_graph *g, const struct gt_node *
 	return 2.0 * (double)gt_tdesc_count(gt_node_desc(g, n, "x"));
 }
 
-/* Batch statistics depend on all samples. */
+/* Returns whether a layer uses the statistics of the batch, so that the results of a sample depend on all samples. */
 static bool uses_batch_statistics(const void *attr)
 {
 	return ((const struct gt_attr_norm *)attr)->train;

@@ -296,7 +296,7 @@ enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *
 	h->line = calloc((size_t)count_peers(h), sizeof *h->line);
 	for (int i = 0; h->line && i < count_peers(h); i++)
 		h->line[i].c.fd = -1;
-	enum gt_code code = h->epoll >= 0 && h->line ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory or descriptors");
+	enum gt_code code = h->epoll >= 0 && h->line ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory or file descriptors for the other hosts");
 	if (code == GT_OK && is_node0(h))
 		code = open_listeners(h, s, rendezvous_fd, err);
 	else if (code == GT_OK && getaddrinfo(s->addr, NULL, &hints, &h->at))

@@ -89,7 +89,7 @@ static enum gt_code open_link(struct gt_rank_link *l, struct gt_err *err)
 	w->addr[sizeof w->addr - 1] = 0;
 	w->port = l->board->port;
 	if (gt_rank_orphaned(l))
-		return gt_fail(err, GT_EPEER, "the launcher has ended");
+		return gt_fail(err, GT_EPEER, "the launcher that started this rank has ended");
 	return GT_OK;
 }
 

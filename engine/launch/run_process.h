@@ -16,19 +16,19 @@
 
 struct gt_run_process_spec {
 	char *const *argv; /* arguments of this program, NULL-terminated */
-	const char *log;   /* file to which its output and its messages are appended */
-	int slot, slots;   /* the process gets share `slot` of the processors, divided by `slots` */
+	const char *log;   /* file to which the process appends its standard output and its standard error */
+	int slot, slots;   /* the processors are divided into `slots` equal shares; the process gets share `slot`, 0 ... slots - 1 */
 	const char *gpus;  /* value of CUDA_VISIBLE_DEVICES; NULL: as for this process */
 };
 
 struct gt_run_process {
 	pid_t pid;
 	bool ended;
-	int status; /* if ended: the exit code, or 128 + the number of the signal that killed it */
-	int signal; /* if ended: the signal that killed it; 0: none */
+	int status; /* if ended: the exit code, or 128 + the number of the signal that killed the process */
+	int signal; /* if ended: the signal that killed the process; 0: the process has exited */
 };
 
-/* Call it while this process has one thread. GT_ECANTCREAT: the log cannot be opened. GT_EFAIL: no process can be started. */
+/* Starts the process; this process must have only one thread. GT_ECANTCREAT: the log cannot be opened. GT_EFAIL: fork has failed. */
 enum gt_code gt_run_process_start(const struct gt_run_process_spec *spec, struct gt_run_process *out, struct gt_err *err);
 bool gt_run_process_ended(struct gt_run_process *p);             /* returns at once */
 void gt_run_process_signal(const struct gt_run_process *p, int sig); /* does nothing after its end */

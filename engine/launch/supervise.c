@@ -327,7 +327,8 @@ static void reap_rank(struct watch *w, int local)
 			si = (siginfo_t){0};
 			continue;
 		}
-		/* processes that the rank started are killed before the rank is reaped, so that no other group can have the group's number yet */
+		/* The rank's process group, which has the rank's pid as its id, may contain other processes. They are killed before waitid reaps
+		 * the rank: afterwards, the system could give this id to another process group. */
 		kill(-c->pid, SIGKILL);
 		waitid(P_PID, (id_t)c->pid, &si, WEXITED);
 		c->gone = true;

@@ -76,7 +76,7 @@ static void place_gradients(struct gt_space *s, const struct gt_graph *g, int n)
 		close_bucket(s, true);
 }
 
-/* Assigns offsets for the nodes that gt_fuse_output_again has moved behind node n. They precede it in the graph that is not fused, so the
+/* Assigns offsets for the nodes that gt_fuse_output_again has moved behind node n. Without this fusion, these nodes precede node n, so the
  * offsets, and the sum of squares of all gradients, do not depend on this fusion. */
 static void place_moved(struct gt_space *s, const struct gt_graph *g, int n)
 {

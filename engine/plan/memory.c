@@ -67,7 +67,8 @@ static void reuse_input(const struct gt_graph *g, struct gt_slot *slot, int *las
 	last[to] = last[from];
 }
 
-/* Finds the blocks that other ranks read too (GT_OP_ROWS). Each block holds one value: the parts of all ranks, one after the other. */
+/* Moves the activations that other ranks read, too (the inputs of GT_OP_ROWS nodes), to the arena GT_A_SHARED_ACT. The block of such an
+ * activation contains the parts of all ranks, in the order of the ranks. */
 static enum gt_code find_shared_blocks(struct gt_plan *p, const int *first, const int *last, struct blocks *rows, struct gt_err *err)
 {
 	const struct gt_graph *g = p->graph;

@@ -121,8 +121,8 @@ static struct gt_plan *plan_of_cell(struct pipe *p, const struct gt_cell *c)
 	}
 	if (!*at && p->e.code == GT_OK)
 		p->e.code = act_slot < act_slots ? gt_plan_instance(base, act_slot, base->level, base->copy, at, p->e.err)
-		                                 : gt_fail(p->e.err, GT_EINTERNAL, "a pipeline of %d micro-batches needs activation slot %d",
-		                                           p->job->nunits, act_slot);
+		                                 : gt_fail(p->e.err, GT_EINTERNAL, "a pipeline of %d micro-batches needs activation slot "
+		                                           "%d, but has %d slots", p->job->nunits, act_slot, act_slots);
 	return *at;
 }
 

@@ -156,11 +156,11 @@ struct gt_batch_partition {
  * need that communicator. Programs use the communicators in gt_session.exec. */
 struct gt_session_comm {
 	struct gt_comm *split[GT_GROUP_COUNT];        /* communicators of groups of ranks on host memory, split from the team's communicator */
-	/* communicators of GT_GROUP_PIPE on host memory for the transfer lanes 1, 2, … (gt_attr_comm.lane) */
+	/* [lane]: communicator of GT_GROUP_PIPE on host memory for the transfers of this lane (gt_attr_comm.lane); lane 0 uses split[] */
 	struct gt_comm *lane[GT_LANES];
 	struct gt_comm *device_world;                 /* communicator of all ranks on device memory, for GPUs that use NCCL */
 	struct gt_comm *device_group[GT_GROUP_COUNT]; /* communicators of groups of ranks on device memory, for devices with their own memory */
-	struct gt_comm *device_lane[GT_LANES];        /* communicators of GT_GROUP_PIPE on device memory for the transfer lanes 1, 2, … */
+	struct gt_comm *device_lane[GT_LANES];        /* as lane, on device memory; lane 0 uses device_group[] */
 };
 
 /* Mode pipe: the stages of the model: session_pipe.c. All zero in other modes. */
@@ -228,8 +228,8 @@ struct gt_session {
 	struct gt_exec exec;     /* executes the programs, with the communicators of the session */
 	void (*watch)(void *user, double share); /* called during an evaluation with its progress, 0 ... 1; NULL: not called */
 	void *watch_user;                        /* first argument of watch */
-	/* Called after each batch of an evaluation, while the device still has the batch's outputs and exec.loaded_batches its labels. p: the
-	 * program that evaluated the batch. NULL: not called, and several batches may be queued at once. */
+	/* Called after each batch of an evaluation, while the outputs of the batch are still in device memory and its labels in
+	 * exec.loaded_batches. p: the program that has evaluated the batch. NULL: no function is called, so several batches may be queued. */
 	enum gt_code (*after_batch)(void *user, const struct gt_prog *p, struct gt_err *err);
 	void *after_batch_user;                  /* first argument of after_batch */
 };

@@ -110,7 +110,7 @@ static enum gt_code divide_rows(struct look *l, const int32_t *group, int64_t gr
 	return code;
 }
 
-/* Fits the facts of the table to the rows that the config uses for training. */
+/* Computes the facts of the table (types, means, categories) from the rows that the config uses for training. */
 static enum gt_code learn_facts(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
 	int64_t groups = 0, *train = malloc((size_t)l->rows * sizeof *train);

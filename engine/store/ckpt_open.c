@@ -334,7 +334,7 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 			return GT_OK;
 	}
 	if (!realpath(path, real))
-		return gt_fail(err, GT_EIO, "%s: cannot resolve: %s", path, strerror(errno));
+		return gt_fail(err, GT_EIO, "%s: cannot find the absolute path: %s", path, strerror(errno));
 	copy_last_name(real, name);
 	if (gt_ckpt_name_parse(name, step) == GT_CKPT_STEP)
 		return gt_path_parent(dir, real, err);

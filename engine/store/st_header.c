@@ -163,7 +163,7 @@ static enum gt_code sort_tensors(const struct gt_st_tensor *t, int n, int *order
 		if (!gt_utf8_valid(k[i].name))
 			code = gt_fail(err, GT_EINTERNAL, "cannot save tensor \"%s\": its name is not valid UTF-8", k[i].name);
 		else if (!gt_tdesc_plain(&t[k[i].index].desc))
-			code = gt_fail(err, GT_EINTERNAL, "cannot save tensor \"%s\": it is not in the plain layout", k[i].name);
+			code = gt_fail(err, GT_EINTERNAL, "cannot save tensor \"%s\": its layout is not row-major without padding", k[i].name);
 		else if ((i && !strcmp(k[i - 1].name, k[i].name)) || !strcmp(k[i].name, "__metadata__"))
 			code = gt_fail(err, GT_EINTERNAL, "cannot save two tensors with the same name \"%s\"", k[i].name);
 	}

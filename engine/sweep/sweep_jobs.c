@@ -155,7 +155,7 @@ enum gt_code gt_jobs_start(struct gt_sweep_jobs *jobs, int index, const struct g
 	struct gt_run_process_spec spec = {.argv = c.word, .log = c.log, .slot = slot, .slots = jobs->slots,
 	                                   .gpus = slot_gpus(jobs, slot, gpus, sizeof gpus)};
 	if (slot < 0)
-		return gt_fail(err, GT_EINTERNAL, "all slots of the sweep are in use");
+		return gt_fail(err, GT_EINTERNAL, "cannot start a trial, because the sweep already runs the maximum number of trials");
 	GT_TRY(make_paths(jobs, index + 1, &c, err));
 	GT_TRY(wait_for_lock(c.run_dir, err));
 	make_command(jobs, t, &c);

@@ -200,7 +200,8 @@ enum gt_code gt_comm_staged_open(struct gt_comm *inner, const struct gt_backend 
 	*out = NULL;
 	if (!inner->api->fixed_tree || !inner->api->host_memory) {
 		free(s);
-		return gt_fail(err, GT_EINTERNAL, "host staging over %s", inner->api->name);
+		return gt_fail(err, GT_EINTERNAL, "host staging: expected a communicator that reduces host memory in a fixed order, got %s",
+		               inner->api->name);
 	}
 	if (!s)
 		return gt_fail_memory(err, sizeof *s);

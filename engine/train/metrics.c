@@ -55,7 +55,7 @@ static enum gt_code take_line(struct copy *c, struct gt_err *err)
 	return GT_OK;
 }
 
-/* Handles a piece of the old file. */
+/* Handles a piece of the metrics.jsonl of earlier sessions. */
 static enum gt_code take_piece(void *user, const void *data, size_t n, struct gt_err *err)
 {
 	struct copy *c = user;

@@ -307,13 +307,13 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 		x->waited = timed ? &t->waited_s : NULL;
 		while (!t->due && !stop && x->queued < x->depth)
 			GT_TRY(queue_next_window(t, err));
-		GT_TRY(gt_loader_order_next_epoch(t->s->prog.loader, err)); /* while the device executes the queued steps */
+		GT_TRY(gt_loader_order_next_epoch(t->s->prog.loader, err)); /* the device executes the queued steps meanwhile */
 		int64_t epoch = t->state.epoch, step = t->state.step;
 		GT_TRY(collect_oldest_window(t, err));
 		t->windows++;
 		gt_rank_report_progress(x->link, t->state.step);
 		GT_TRY(exchange_stop_signals(t, err));
-		x->waited = NULL; /* evaluations and checkpoints are not steps */
+		x->waited = NULL; /* do not count waits of evaluations and checkpoints as waits of steps */
 		t->steps_s += timed ? gt_clock() - begin : 0;
 		/* After a signal, the time limit or checkpoint.every_minutes, no more steps are queued until the queued ones are complete. */
 		stop = t->signal || t->timed_out || t->minutes_due;

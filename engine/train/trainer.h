@@ -39,7 +39,7 @@ struct gt_trainer {
 	int64_t finite_step;              /* last step after which all parameters were checked as finite; -1: none */
 	double start, saved_at;           /* times (gt_clock) at which the session began, and at which it last committed a checkpoint */
 	double speed_start;               /* time (gt_clock) at which the period over which samples_per_s is measured began */
-	int64_t speed_samples;            /* number of samples trained in that period */
+	int64_t speed_samples;            /* number of samples trained since speed_start */
 	double samples_per_s;             /* speed of training over all ranks; 0: not measured yet */
 	bool settled;                     /* samples_per_s was measured over a long enough period */
 	int64_t session_samples;          /* number of samples trained in this session */

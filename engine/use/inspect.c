@@ -108,7 +108,8 @@ static enum gt_code pass_piece(void *user, const void *data, size_t n, struct gt
 {
 	struct pieces *p = user;
 	p->ended = !p->fn(p->user, data, n);
-	return p->ended ? gt_fail(err, GT_EIO, "the copy was ended") : GT_OK; /* stops gt_st_each; the error is not shown */
+	/* an error ends gt_st_each; gt_export_pieces removes this error, because fn has asked for the end */
+	return p->ended ? gt_fail(err, GT_EIO, "the receiver of the weights has ended the export") : GT_OK;
 }
 
 enum gt_code gt_export_pieces(const char *ckpt, bool (*fn)(void *user, const void *data, size_t n), void *user, struct gt_err *err)

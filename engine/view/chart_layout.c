@@ -7,10 +7,10 @@
 #include <string.h>
 
 #define EDGE 18
-#define ROW 20             /* height of a row of the legend */
+#define ROW 20             /* height of a row of the legend in pixels */
 #define PANEL_HEIGHT 300
 #define LETTER 6.9         /* estimated mean width in pixels of a letter of font size 12 */
-#define SWATCH 26          /* width of a line in the legend */
+#define SWATCH 26          /* length of the line beside a name in the legend, in pixels */
 #define PIECE 512          /* maximum number of points in one call of the canvas */
 #define LONGEST 200        /* maximum bytes of a text */
 enum { LEFT = 58, RIGHT = 10, TOP = 30, BOTTOM = 40 }; /* margins of a panel around its coordinate system */

@@ -74,7 +74,7 @@ static enum gt_code take_event(void *user, const struct gt_json_value *o, const 
 		r->epoch = n;
 	if (!isnan(gt_json_num(o, "time")))
 		r->changed = gt_json_num(o, "time");
-	if (gt_json_whole(gt_json_member(o, "steps"), &n)) { /* in lines `start` and `end` */
+	if (gt_json_whole(gt_json_member(o, "steps"), &n)) { /* only lines `start` and `end` have this member */
 		r->steps = n;
 		r->epochs = gt_json_whole(gt_json_member(o, "epochs"), &n) ? n : 0;
 	}

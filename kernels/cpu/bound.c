@@ -7,7 +7,7 @@ struct bound {
 	const void *dy, *x;
 	double *scalar;
 	int64_t ndy, nx;
-	double rows; /* number of rows, times the factor */
+	double rows; /* number of summed products: rows of dy, times gt_attr_bound's factor */
 	bool half;   /* the operands are bf16 */
 };
 

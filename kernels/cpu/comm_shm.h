@@ -34,7 +34,7 @@ struct shm_desc {
 
 struct shm_slot {
 	uint32_t phase GT_SHM_ALIGN; /* last phase that this rank has published; futex */
-	uint32_t sleepers;           /* number of ranks that sleep on phase */
+	uint32_t sleepers;           /* number of ranks that sleep until `phase` changes */
 	uint32_t left;               /* not 0: the rank has closed the group */
 	uint32_t bell GT_SHM_ALIGN;  /* futex, changed when a message ring of this rank has new data or new space */
 	uint32_t drowsy;             /* not 0: this rank sleeps on bell, or is about to sleep */

@@ -54,7 +54,7 @@ static const struct conv_isa *choose_isa(void)
 }
 #endif
 
-#define PART 256  /* length of a part of the sum: the panel's part stays in the L1 cache */
+#define PART 256  /* maximum number of input channels that are summed at once, so that their weights stay in the L1 cache */
 #define CHUNK 200 /* maximum number of pixels of a chunk. Its part of x stays in the L2 cache; each chunk reads all weights */
 
 struct conv {

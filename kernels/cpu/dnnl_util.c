@@ -269,7 +269,7 @@ static enum gt_code set_handles(struct gt_dnnl_kernel *k, const struct gt_launch
 		if (p == t->last)
 			continue;
 		if (dnnl_memory_set_data_handle(t->mem, p) != dnnl_success)
-			return gt_fail(err, GT_EINTERNAL, "%s: oneDNN rejects a data handle", k->text);
+			return gt_fail(err, GT_EINTERNAL, "%s: oneDNN rejects the address of an operand", k->text);
 		t->last = p;
 	}
 	return GT_OK;
@@ -490,7 +490,7 @@ enum gt_code gt_dnnl_attr(dnnl_primitive_attr_t *out, struct gt_err *err)
 	dnnl_status_t st = dnnl_primitive_attr_create(out);
 	if (st == dnnl_success)
 		st = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
-	return st == dnnl_success ? GT_OK : gt_fail(err, GT_EFAIL, "oneDNN rejects attributes: status %d", (int)st);
+	return st == dnnl_success ? GT_OK : gt_fail(err, GT_EFAIL, "oneDNN rejects the attributes of a primitive: status %d", (int)st);
 }
 
 const char *gt_dnnl_impl(const_dnnl_primitive_desc_t pd)

@@ -57,7 +57,7 @@ struct gt_dnnl_step {
 	dnnl_exec_arg_t args[GT_DNNL_MAX_ARGS];
 	int operand;        /* number of the input or output */
 	size_t offset;      /* byte offset in the workspace */
-	int64_t count;      /* number of elements for one slice */
+	int64_t count;      /* number of elements of the operand that the step uses for one slice of the batch */
 	bool moves;         /* true: every slice has its own `count` elements of the operand; false: all slices have the same elements */
 	bool add;           /* GT_DNNL_SUM without `moves`: whether the first slice, too, adds to the output; false: it overwrites the output */
 	enum gt_dtype type; /* GT_DNNL_FINISH: type of the output */

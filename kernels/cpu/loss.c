@@ -22,7 +22,7 @@ struct loss {
 	double *loss;  /* the loss of each row, in the scratch memory */
 	int32_t *rank; /* the rank of each row's target, in the scratch memory; -1: the row is not counted */
 	bool may_ignore, by_class; /* by_class: `weights` has a weight for each class */
-	double copy[]; /* the parameters, then the weights */
+	double copy[]; /* copies of the loss's parameters (`number`) and then of its weights */
 };
 
 #define GT_TYPED "cpu/loss.inc"

@@ -10,7 +10,7 @@
 #define SUM_CHUNK 4096 /* number of elements of one partial sum; the last bits of the result depend on it */
 #define SUM_LANES 32
 
-/* The operands of an update and its flag, for the loops. */
+/* The arguments of the update loops: addresses of the operands, and the optimizer's flag nesterov. */
 struct args {
 	void *p, *state[GT_MAX_STATES];
 	const void *g;

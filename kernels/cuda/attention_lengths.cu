@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(BLOCK) zero_padding(const int32_t *lengths, in
 {
 	after_previous();
 	int32_t length = lengths[blockIdx.x];
-	int32_t skip = length > 0 ? cols : 0; /* the queries of tokens behind the length see its keys and have a gradient */
+	int32_t skip = length > 0 ? cols : 0; /* of padding tokens, clears dk and dv, but not dq: their queries attend to the keys */
 	dqkv += blockIdx.x * tokens * 3 * cols;
 	for (int64_t t = (length > 0 ? length : 0) + blockIdx.y; t < tokens; t += SAMPLE_BLOCKS)
 		for (int32_t i = skip + (int32_t)threadIdx.x; i < 3 * cols; i += BLOCK)

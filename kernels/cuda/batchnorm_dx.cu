@@ -2,17 +2,17 @@
  * and roundings are those of kernels/cpu/batchnorm.c. */
 #include "cuda/batchnorm.cuh"
 
-/* Number of rows that the gradient's kernels read at once: two, for up to three tensors. A fourth tensor, or the derivative of a gelu,
- * takes the registers of the second row. */
+/* Number of rows that a thread of the gradient's kernels loads at once: two, if a row has up to three tensors. If a kernel reads a fourth
+ * tensor or computes the derivative of gelu, there are registers for one row only. */
 template <int MASK, bool MORE> __device__ static constexpr int ahead_dx()
 {
 	return MORE || MASK >= GT_CU_MASK_GELU ? 1 : 2;
 }
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------- */
-/* Applies the gradient of the activation that follows (GT_CU_MASK_...). bn(x) is computed again and rounded as in the forward pass; dy is
- * rounded where the gradient of the activation alone would have stored it. */
-template <int MASK> __device__ static constexpr bool needs_y() /* bn(x) is needed */
+/* The following functions apply the gradient of the activation after the batch normalisation (GT_CU_MASK_...). bn(x) is computed again and
+ * rounded as in the forward pass; dy is rounded where a separate gradient kernel of the activation would have stored it. */
+template <int MASK> __device__ static constexpr bool needs_y() /* whether the gradient of the activation needs bn(x) */
 {
 	return MASK && MASK != GT_CU_MASK_Y;
 }
@@ -36,7 +36,7 @@ __device__ static inline void apply_mask(float *dy, const float *x, const packed
 	}
 }
 
-/* Adds `more` to the gradient, and rounds as the operation add does. */
+/* Adds `more`, a second gradient of the output, to dy and rounds the sum as the operation add does. */
 template <class S, int V> __device__ static inline void add_gradient(float *dy, const packed<S, V> &more)
 {
 	float v[V];
@@ -94,7 +94,7 @@ __device__ static inline void channel_sums(const batchnorm_dx_args &a, float *co
 		channel_dx(a, coef, c, sum, dot, 1.0 / (double)a.rows);
 }
 
-/* Computes the coefficients of dx from the sums in a.given, which cover all ranks. */
+/* Computes the coefficients of dx from a.given, which has the sums over the batches of all ranks (sync_bn). */
 __global__ void __launch_bounds__(COL_BLOCK) bn_given(const batchnorm_dx_args a, float *coef)
 {
 	after_previous();
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(COL_BLOCK) bn_given(const batchnorm_dx_args a,
 		channel_dx(a, coef, c, a.given[c], a.given[a.c + c], 1.0 / a.given[2 * a.c + c]);
 }
 
-/* Sums dy and dy * (x - mean); g receives dy after the sum with `more` and the mask. */
+/* Computes the sums of dy and of dy * (x - mean) for each channel. Stores dy, after `more` was added and the mask was applied, in a.g. */
 template <class S, int V, int MASK, bool MORE>
 __global__ void __launch_bounds__(COL_BLOCK, COL_RESIDENT) bn_sums(const batchnorm_dx_args a, float *coef, float *part, const tiling t)
 {
@@ -208,7 +208,7 @@ template <class S, int V, int MASK> static cudaError_t launch_gradient(const bat
 	float *part = partials_of(a.scratch, a.c);
 	batchnorm_dx_args b = a;
 	if (a.more && !a.g)
-		b.g = a.dx; /* the sum of both parts goes to dx, so that the second pass reads only dx */
+		b.g = a.dx; /* the first pass stores dy + more in dx, so that the second pass reads one tensor instead of two */
 	constexpr bool CAN_ADD = MASK < GT_CU_MASK_GELU; /* false for a gelu: a kernel that also adds `more` would spill registers */
 	cudaError_t e = a.given ? launch(bn_given, dim3((unsigned)ceil_div(a.c, COL_BLOCK)), dim3(COL_BLOCK), s, b, a.scratch)
 	                         : launch(a.more ? bn_sums<S, V, MASK, CAN_ADD> : bn_sums<S, V, MASK, false>, tiling_grid(t), dim3(COL_BLOCK),
@@ -239,7 +239,7 @@ template <class S, int V> static cudaError_t launch_mask(const batchnorm_dx_args
 
 template <class S> static cudaError_t launch_any(const batchnorm_dx_args &a, cudaStream_t s)
 {
-	/* Tables of f32 are also read in vectors of four columns, so their addresses must be aligned too. */
+	/* The kernels also read the f32 arrays of the channels in vectors of four, so the addresses of these arrays must be aligned, too. */
 	uintptr_t at = (uintptr_t)a.x | (uintptr_t)a.dy | (uintptr_t)a.more | (uintptr_t)a.y | (uintptr_t)a.dx | (uintptr_t)a.g |
 	               (uintptr_t)a.mean | (uintptr_t)a.rstd | (uintptr_t)a.gamma | (uintptr_t)a.beta;
 	return columns_of<S>(a.c, at) == 1 ? launch_mask<S, 1>(a, s) : launch_mask<S, width<S>::n>(a, s);

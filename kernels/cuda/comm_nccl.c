@@ -18,7 +18,7 @@
 struct block { /* a block of memory that allocate_buffer() returned */
 	struct block *next;
 	void *p;
-	struct group *group; /* the group that it is registered with */
+	struct group *group; /* the group with which the block is registered */
 	void *handle;        /* handle of the registration; NULL: none */
 };
 

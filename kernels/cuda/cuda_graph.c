@@ -1,4 +1,4 @@
-/* Events, which order streams, and CUDA graphs: a list of launches is captured once and replayed. */
+/* Events, with which one stream waits for another, and CUDA graphs, which record a list of launches once and replay it. */
 #include "cuda/cuda_internal.h"
 #include <stdlib.h>
 
@@ -56,7 +56,8 @@ enum gt_code gt_cuda_elapsed(struct gt_dev *dev, int from, int to, double *secon
 	return GT_OK;
 }
 
-/* Another stream joins the capture when it waits for an event of stream 0, and leaves it when stream 0 waits for that stream. */
+/* Begins to capture stream 0. Work on another stream is captured from the time when this stream waits for an event of stream 0 until stream
+ * 0 waits for an event of this stream. */
 enum gt_code gt_cuda_capture_begin(struct gt_dev *dev, struct gt_err *err)
 {
 	if (dev->capturing)
@@ -81,7 +82,7 @@ enum gt_code gt_cuda_capture_end(struct gt_dev *dev, void **graph, struct gt_err
 		cudaGraphDestroy(g);
 		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", sizeof *n);
 	}
-	/* without this flag, all kernels of the graph would run at the priority of stream 0 (gt_cuda_stream) */
+	/* With this flag, each kernel of the graph keeps the priority of the stream on which it was captured (gt_cuda_stream). */
 	cudaError_t e = cudaGraphInstantiateWithFlags(&n->exec, g, cudaGraphInstantiateFlagUseNodePriority);
 	cudaGraphDestroy(g);
 	if (e != cudaSuccess) {

@@ -59,7 +59,7 @@ struct gt_dnn_shared {
 enum gt_code gt_dnn_attention_open(struct gt_dev *dev, const struct gt_dnn_attention *a, struct gt_dnn_shared **out, struct gt_err *err);
 void gt_dnn_attention_close(struct gt_dev *dev, struct gt_dnn_shared *shared);
 
-/* Fills the call of a pass. */
+/* Fills *out for the forward or the backward pass that a describes. */
 void gt_dnn_attention_call(const struct gt_dev *dev, const struct gt_dnn_attention *a, struct gt_dnn_call *out);
 
 #endif

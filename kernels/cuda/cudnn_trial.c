@@ -9,7 +9,7 @@ struct trial {
 	struct gt_dev *dev;
 	cudaStream_t stream;
 	cudaEvent_t event[2];
-	struct gt_dnn_pack pack; /* of the plan that is tried */
+	struct gt_dnn_pack pack; /* variant pack of the plan that is tried */
 	void *at[GT_DNN_TENSORS], *workspace;
 };
 
@@ -124,8 +124,8 @@ enum gt_code gt_dnn_try(struct gt_dev *dev, const struct gt_dnn_call *c, struct 
 		e = cudaMemsetAsync(memory, 0, operands, w.stream); /* a kernel uses some operands as indices: lengths of samples */
 	for (int i = 0; i < 2 && timed && e == cudaSuccess; i++)
 		e = cudaEventCreateWithFlags(&w.event[i], cudaEventDefault);
-	enum gt_code code = e == cudaSuccess ? run_all(&w, c, choice, n, timed, err) : gt_cuda_fail(dev, e, "preparing the operands or the "
-	                                                                                            "clock to time a plan", err);
+	enum gt_code code = e == cudaSuccess ? run_all(&w, c, choice, n, timed, err) : gt_cuda_fail(dev, e, "cannot prepare the operands "
+	                                                                                            "or events to time a plan", err);
 	for (int i = 0; i < 2; i++)
 		if (w.event[i])
 			cudaEventDestroy(w.event[i]);

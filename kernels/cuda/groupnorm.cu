@@ -238,7 +238,7 @@ static cudaError_t start_call(const struct gt_cu_call *c, cudaStream_t s)
 	a.count = (int32_t)a.pixels * a.width;
 	a.eps = attr->eps;
 	a.add_gamma = gt_opcall_adds(c->op, "dgamma"), a.add_beta = gt_opcall_adds(c->op, "dbeta");
-	if (!a.mean || !a.rstd) /* both or none; the gradient has both */
+	if (!a.mean || !a.rstd) /* mean and rstd are both present or both absent; the gradient requires both */
 		a.mean = a.rstd = NULL;
 	return OF_TYPE(c->type, launch_kernels)(c, a, s);
 }

@@ -185,7 +185,7 @@ struct gt_cu_muon_matrix {
 	int32_t first, chunks; /* first entry of the matrix in gt_cu_muon.chunk; number of its entries */
 };
 struct gt_cu_muon_factor { /* the factors of a matrix at one step */
-	float direction, weight, step; /* p = p * weight - step * NS(d * direction) */
+	float direction, weight, step; /* factors of the update p = p * weight - step * newton_schulz(d * direction) */
 };
 struct gt_cu_muon {
 	float *p, *buf;

@@ -27,7 +27,7 @@ enum gt_code gt_nccl_create(int world, struct gt_comm_boot *out, struct gt_err *
 	ncclUniqueId id;
 	*out = (struct gt_comm_boot){.fd = -1};
 	if (world < 1)
-		return gt_fail(err, GT_EINTERNAL, "a group of %d ranks", world);
+		return gt_fail(err, GT_EINTERNAL, "an NCCL group needs at least one rank, got %d", world);
 	GT_TRY(gt_nccl_load(&l, err));
 	ncclResult_t status = l.ncclGetUniqueId(&id);
 	if (status != ncclSuccess)

@@ -1,11 +1,11 @@
-/* The step of an optimizer (optimizer_rows.h) as a type, for templates of kernels. */
+/* The update of one element by an optimizer of optimizer_rows.h, as a type that the kernel templates of update.cu take as an argument. */
 #ifndef GT_KERNELS_CUDA_OPTIM_STEP_CUH
 #define GT_KERNELS_CUDA_OPTIM_STEP_CUH
 
 #include "cuda/device.cuh"
 
-/* The update operation and the bit mask of its existing states are template arguments, because a branch would make the compiler keep states
- * in memory. */
+/* The update operation and the bit mask of its existing states are template arguments: with branches at run time, the compiler would keep
+ * the states in local memory instead of registers. */
 template <int CODE> struct row;
 #define GT_X(NAME, name, s0, s1, s2, loops)                                                                                           \
 	template <> struct row<GT_OP_##NAME> {                                                                                            \
@@ -17,7 +17,7 @@ template <int CODE> struct row;
 	};
 GT_ELEMENT_UPDATES(GT_X)
 #undef GT_X
-/* Updates by norms (NORMS in optimizer_rows.h), whose states always exist. s: the states of an element. */
+/* The updates that need the norm of a tensor (NORMS in optimizer_rows.h). All their states exist. s: the states of one element. */
 #define GT_X(NAME, name, s0, s1, s2, loops)                                                                                           \
 	template <> struct row<GT_OP_##NAME> {                                                                                            \
 		static const int all = GT_STATES_ALL(s0, s1, s2);                                                                             \
@@ -45,7 +45,7 @@ template <int CODE, int HAS> struct step {
 	}
 };
 
-/* Computes the factors of a segment for a step number, a learning rate and a value of gt_step_args.momentum. */
+/* Computes the scalars of the update of a segment. step, lr, momentum: number, learning rate and momentum of the optimizer step. */
 __device__ static inline gt_opt_f32 opt_of(int code, const struct gt_attr_update *attr, struct gt_seg seg, int64_t step, double lr,
                                            double momentum, const struct gt_scalars *scalars)
 {
@@ -53,7 +53,7 @@ __device__ static inline gt_opt_f32 opt_of(int code, const struct gt_attr_update
 	step_args.step = step;
 	step_args.lr[0] = lr;
 	step_args.momentum[0] = momentum;
-	seg.lr = 0; /* with a constant index, the compiler needs no local memory for the arrays */
+	seg.lr = 0; /* index of the only learning rate in step_args; since it is constant, the compiler keeps the arrays in registers */
 	return gt_opt_make_f32((enum gt_opcode)code, attr, &seg, &step_args, scalars);
 }
 

@@ -4,7 +4,7 @@
 
 #define BLOCK 256
 #define MAX_Y 65535
-#define AHEAD 8 /* samples that a thread reads before it uses the first one; in positional the compiler cannot do so, because y may be x */
+#define AHEAD 8 /* samples that a thread reads before it uses the first; the compiler cannot hoist these loads, because y may alias x */
 
 struct tokens_args {
 	const void *x; /* x, or dy */
@@ -12,8 +12,8 @@ struct tokens_args {
 	const int32_t *lengths;
 	int32_t *idx;
 	void *y;       /* y, dx or dw */
-	int64_t samples, tokens, cols, rows; /* rows: of the table of positional.dw */
-	bool same;     /* positional: all tokens have row 0 of the table */
+	int64_t samples, tokens, cols, rows; /* rows: number of rows of the position table (positional.dw) */
+	bool same;     /* positional: row 0 of the position table is added to every token */
 	int mode;      /* enum gt_pool_tokens */
 	bool add;
 };
@@ -169,7 +169,7 @@ static int positional_kind(const struct gt_opcall *op)
 	return pools ? -1 : ((const struct gt_attr_positional *)op->attr)->kind;
 }
 
-/* Returns whether a call is the gradient of a table whose row 0 all tokens have: the column sums of dy. */
+/* Returns whether a call is the gradient of a table of which every token uses row 0: this gradient is the column sums of dy. */
 static bool sums_columns(const struct gt_opcall *op)
 {
 	return op->code == GT_OP_POSITIONAL_DW && positional_kind(op) == GT_POSITIONAL_SAME;
@@ -203,7 +203,7 @@ static enum gt_code upload_sinusoids(struct gt_dev *dev, const struct gt_opcall 
 static cudaError_t start_column_sums(const struct gt_cu_call *c, const tokens_args &a, cudaStream_t s)
 {
 	float *dw = (float *)a.y;
-	if (a.rows > 1 && !a.add) { /* only row 0 has tokens: the gradient of the other rows is 0 */
+	if (a.rows > 1 && !a.add) { /* every token reads row 0 of the table, so the gradients of all other rows are 0 */
 		cudaError_t e = cudaMemsetAsync(dw + a.cols, 0, (size_t)((a.rows - 1) * a.cols) * sizeof *dw, s);
 		if (e != cudaSuccess)
 			return e;

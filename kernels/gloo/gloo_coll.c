@@ -1,7 +1,8 @@
-/* The collectives between hosts. First each rank sends a description of its call, with small data in it, to every other rank. Larger data
- * follow in two kinds of transfers. Both are divided into pieces, and all pieces are in flight at once:
- *   part   a part of every rank's operand, sent to the rank that reduces it or, in a broadcast, forwards it
- *   whole  a result, or a block that needs no reduction, sent to the rank that keeps it */
+/* The collectives between hosts. First, each rank sends a description of its call to every other rank. If the operand is small, the
+ * description contains its data. A larger operand is sent after the descriptions, divided into pieces that are all in flight at once, by
+ * two kinds of transfers:
+ *   part   one part of the operand, to the rank that reduces this part or (in a broadcast) forwards it to the other ranks
+ *   whole  a reduced part, or a block that needs no reduction, to a rank whose output contains it */
 #include "comm_reduce.h"
 #include "gloo/gloo.h"
 #include <stdio.h>

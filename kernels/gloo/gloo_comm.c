@@ -42,7 +42,7 @@ static enum gt_code allocate_group_memory(struct gloo_comm *c, struct gt_err *er
 	c->mem = mmap(NULL, c->mem_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (c->mem == MAP_FAILED) {
 		c->mem = NULL;
-		return gt_fail(err, GT_EFAIL, "%zu bytes for %s: %s", c->mem_bytes, c->pub.name, strerror(errno));
+		return gt_fail(err, GT_EFAIL, "cannot allocate %zu bytes for %s: %s", c->mem_bytes, c->pub.name, strerror(errno));
 	}
 	char *at = c->own = c->mem;
 	c->stage = at += own;

@@ -13,7 +13,7 @@
 #define BEAT_S 0.5
 /* seconds of grace after a deadline, so that a process that was stopped (SIGSTOP) first reads the messages that arrived meanwhile */
 #define GRACE_S 0.05
-#define ALARM_S 0.2  /* maximum seconds to wait for the answers to a goodbye in a broken group, some of whose ranks may be out of reach */
+#define ALARM_S 0.2  /* maximum seconds for the answers to a GLOO_BYE message in a broken group, some of whose ranks may never answer */
 
 /* ---- notes ------------------------------------------------------------------------------------------------------------------- */
 static uint64_t compute_checksum(const struct gloo_note *n)

@@ -14,11 +14,11 @@ check_tree() { # NAME: the binary $gtrain finds the configs
 	run configs
 	[ "$rc" = 0 ] && grep -q '^fmnist_mlp  *fashion-mnist  *A perceptron on FashionMNIST' out && pass "$1_list" ||
 		fail "$1_list" "status $rc: $(cat out err)"
-	! grep -q '…' out && grep -q 'are shared out among the ranks$' out &&
+	! grep -q '…' out && grep -q 'are divided among the ranks$' out &&
 		[ "$(wc -l <out)" = "$(($(find "$src/configs" -name '*.cfg' | wc -l) + 2))" ] &&
 		pass "$1_sentences" || fail "$1_sentences" "$(cat out)"
 	COLUMNS=80 "$gtrain" configs >out 2>err
-	! grep -q '.\{81\}' out && tr -s ' \n' ' ' <out | grep -q 'gradients and parameters are shared out among the ranks googlenet' &&
+	! grep -q '.\{81\}' out && tr -s ' \n' ' ' <out | grep -q 'gradients and parameters are divided among the ranks googlenet' &&
 		pass "$1_width" || fail "$1_width" "$(cat out)"
 	run configs mnist_ddp
 	[ "$rc" = 0 ] && cmp -s out "$src/configs/mnist_ddp.cfg" && pass "$1_print" || fail "$1_print" "status $rc: $(cat err)"

@@ -16,7 +16,7 @@ tiny_config
 # ---- missing ---------------------------------------------------------------------------------------------------------------------------
 while read -r plugin command; do
 	why="$plugin is not installed: there is no $tmp/alone/bin/../lib/gtrain/$plugin.so"
-	gives "missing_$command" 69 err "gtrain: the command $command is in a plugin: $why" "$command" -h
+	gives "missing_$command" 69 err "gtrain: the command $command needs a plugin: $why" "$command" -h
 done <<<"$table"
 [ "$(commands)" = "$("$all" -h | sed -n '/^commands/,/^$/s/^  \([a-z-]*\) .*/\1/p')" ] && [ "$(commands | wc -l)" -gt 20 ] &&
 	pass listed_without_plugins || fail listed_without_plugins "$(commands)"
@@ -24,19 +24,19 @@ gives help_of_others 0 out 'usage: gtrain run' run -h
 gives trains_without_plugins 0 out accuracy run tiny.cfg -o runs/tiny --device cpu --no-progress
 gives resumes_without_plugins 0 out accuracy resume runs/tiny -s train.epochs=4 --no-progress
 gives checks_without_plugins 0 out parameters check tiny.cfg
-gives no_smoke_test 69 err 'gtrain: --smoke is in a plugin: smoke is not installed: there is no ' run tiny.cfg --smoke --device cpu
+gives no_smoke_test 69 err 'gtrain: --smoke needs a plugin: smoke is not installed: there is no ' run tiny.cfg --smoke --device cpu
 gives no_page 69 err 'log.report: the plugin view.so, which writes the page of a run, is not installed' \
 	run tiny.cfg -o runs/r -s log.report=true --device cpu
 [ -e runs/r ] && fail no_page_no_run 'trained' || pass no_page_no_run
 
 # ---- damaged, of another build -----------------------------------------------------------------------------------------------------------
 echo damaged >alone/lib/gtrain/view.so
-gives damaged 69 err 'gtrain: the command plot is in a plugin: view cannot be loaded: ' plot runs/tiny
+gives damaged 69 err 'gtrain: the command plot needs a plugin: view cannot be loaded: ' plot runs/tiny
 echo 'const char gt_build_id[] = "0.0.9 of\033[31m others";' >other.c
 if cc -shared -fPIC -o alone/lib/gtrain/view.so other.c 2>cc.err; then
 	gives other_build 70 err 'view has the version 0.0.9 of?[31m others, but this gtrain has ' plot runs/tiny
 	gives other_build_after_a_run 0 err \
-		'warning: log.report: the page of the run is not written: the command report is in a plugin: view has' \
+		'warning: log.report: the page of the run is not written: the command report needs a plugin: view has' \
 		run tiny.cfg -o runs/r -s log.report=true --device cpu --no-progress
 else
 	skip other_build "$(head -n 1 cc.err)"

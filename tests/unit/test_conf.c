@@ -266,7 +266,7 @@ TEST(conf_set_errors)
 	    {"train..epochs=5", "--set train..epochs=5: expected KEY=VALUE, with a key as in data.mean or model.layers[0].out"},
 	    {"5=5", "--set 5=5: expected KEY=VALUE, with a key as in data.mean or model.layers[0].out"},
 	    {"model.layers[3].out=5", "--set model.layers[3].out=5: model.layers: expected an index ≤ 2, got 3"},
-	    {"model.layers[x].out=5", "--set model.layers[x].out=5: model.layers: expected an index [0..2]"},
+	    {"model.layers[x].out=5", "--set model.layers[x].out=5: model.layers: expected an index from 0 to 2 in brackets"},
 	    {"model.layers.0.out=5",
 	     "--set model.layers.0.out=5: model.layers: expected an index as in model.layers[0], got none for a list ( ) of 2"},
 	    {"model.layers[2].out=5",
@@ -277,7 +277,7 @@ TEST(conf_set_errors)
 	    {"data.mean=[0.5", "--set data.mean=[0.5: the bracket `[` is not closed; expected a `]`"},
 	    {"data.mean=[0, 0.5]", "--set data.mean=[0, 0.5]: expected values of one type in an array [ ], got integers and floats; "
 	                           "write 1.0 instead of 1"},
-	    {"data.mean=[1]; seed = 5", "--set data.mean=[1]; seed = 5: expected one value after ="},
+	    {"data.mean=[1]; seed = 5", "--set data.mean=[1]; seed = 5: expected exactly one value after ="},
 	    {"name=a\nb", "--set …: expected a value of UTF-8 text without control characters, got a value with a control character"},
 	    {"name=\"a\\x00b\"",
 	     "--set name=\"a\\x00b\": expected a string of UTF-8 text without control characters, got a string with a control character"},

@@ -16,26 +16,31 @@ static const struct {
     {"data.augment[].", "data.augment",
      "Each entry of the list is a group with the keys below. Names, defaults and results are those of torchvision's transforms on PIL "
      "images; a JPEG that is much larger than the result of a random_resized_crop or resize is decoded at a half, a quarter or an eighth "
-     "of its size, which changes pixels a little. Random numbers are a function of seed, epoch, sample and the position in the list."},
+     "of its size, which changes pixels a little. The random numbers of a transform are a function of the seed, the epoch, the sample and "
+     "the position of the transform in the list."},
     {"data.columns[].", "data.columns",
      "Each entry of the list is a group with the keys below. Types that are not given are inferred from the rows of the training "
-     "split. A column without a value, or with only one value, is ignored; so are whole numbers that count the rows, and whole "
-     "numbers that are all different in a column with a name such as id, user_id or index. Other whole numbers with at most 20 "
-     "different values are categorical; other numbers are continuous; dates are of the type date if the order of day and month is "
-     "clear. Words are categorical; but if there are more than 20 different values, the column is text if more than half of the "
-     "values differ and have 8 or more words on average, and else is ignored if all values differ. A column has numbers (or dates) "
-     "if at least 99 of 100 values are numbers (or dates), or if only one of at least 21 values is not; another cell in such a "
-     "column, such as #REF! or inf, is an error that names the line of the cell, or, with data.on_error = skip, a missing value. If "
-     "the numbers of a column are not written as data.decimal and data.thousands specify, this is an error, unless the type is "
-     "given. Where a number or a date is missing, it becomes the median, and a further input NAME_na is 1; the mean is then "
-     "subtracted, and the result divided by the standard deviation, both of the training split. A date becomes nine numbers, and "
-     "each is treated in this way. A category becomes a code: 0 for a missing value, 1 for a word that the training split does not "
+     "split. A column without a value, or with only one value, is ignored. A column of whole numbers is also ignored if it counts the "
+     "rows, or if all its values differ and it has a name such as id, user_id or index. Columns of other whole numbers with at most 20 "
+     "different values are categorical; columns of other numbers are continuous; a column of dates has the type date if the order of "
+     "day and month is clear. A column of words is categorical if it has at most 20 different values. A column of words with more "
+     "different values is text if more than half of the values differ and have 8 or more words on average; otherwise it is ignored if "
+     "all values differ, and else categorical. A column has numbers (or dates) "
+     "if at least 99 of 100 values are numbers (or dates), or if only one of at least 21 values is not. Another cell in a column of "
+     "numbers or dates, such as #REF! or inf, is an error that names the line of the cell, or, with data.on_error = skip, a missing "
+     "value. It is an error if the numbers of a column without a given type are not written as data.decimal and data.thousands specify. "
+     "A missing number is replaced by the median of the column, and a further input NAME_na is 1. Numbers are normalised: the mean of "
+     "the column is subtracted, and the result is divided by the standard deviation, both of the training split. A date is converted "
+     "to nine numbers, which are replaced and normalised like other numbers. A category is converted to a code: 0 for a missing value, "
+     "1 for a word that the training split does not "
      "have, and 2, 3, ... for the words of the training split, the most frequent word first. A text is split into tokens, as "
-     "data.tokenizer and the keys after it specify; layers read the tokens from the input \"tokens\", and their number from the input "
-     "\"lengths\". The texts of several columns are one text, with a line for each column; a missing text, or a text without tokens, "
-     "is one token of padding. Medians, categories and vocabularies come from the training split only; a checkpoint keeps them."},
+     "data.tokenizer and the keys after it specify; layers read the tokens from the input \"tokens\", and the number of tokens from the "
+     "input \"lengths\". The texts of several columns are combined to one text, with a line for each column; a missing text, or a text "
+     "without tokens, "
+     "is one token of padding. Medians, categories and vocabularies are computed from the training split only and stored in the "
+     "checkpoint."},
     {"model.", "model", NULL},
-    {"model.blocks.NAME.", "model.blocks", "Each member is a template:"},
+    {"model.blocks.NAME.", "model.blocks", "Each member of model.blocks is a template:"},
     {"model.layers[].", "model.layers",
      "Each entry is a layer, with a \"type\" and the keys of that type, or an instance of a template, with a \"block\" and its "
      "parameters."},
@@ -45,26 +50,26 @@ static const struct {
      "with another number of outputs: pretrained = { file = \"resnet18.safetensors\"; map = ( { from = \"fc.*\"; to = \"\"; } ); "
      "}; names that all begin with backbone: map = ( { from = \"backbone.*\"; to = \"*\"; } ). If all names in the file begin with "
      "module., as those of torch.nn.DataParallel do, this prefix is removed first. Shapes may differ only in dimensions of size 1. "
-     "It is an error if an entry matches no name, or if nothing is loaded. Values in f16, bf16 and f64 are converted to f32. run "
-     "and check print what is loaded and what is not."},
+     "It is an error if an entry of the map matches no name, or if no tensor is loaded. Values in f16, bf16 and f64 are converted to f32. "
+     "gtrain run and gtrain check print which tensors are loaded and which are not."},
     {"train.", "train", NULL},
     {"train.groups[].", "train.groups",
      "Each entry of the list is a group with the keys below. Parameters that no group matches use train.optimizer and train.schedule."},
-    {"train.optimizer.", "train.optimizer", "A key that the chosen type does not use is an error."},
-    {"train.schedule.", "train.schedule", "A key that the chosen type does not use is an error."},
+    {"train.optimizer.", "train.optimizer", "A key that the chosen type of optimizer does not use is an error."},
+    {"train.schedule.", "train.schedule", "A key that the chosen type of schedule does not use is an error."},
     {"train.ema.", "train.ema",
-     "The average is that of torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn; it begins as a copy of the parameters. "
-     "The warm-up is that of timm's ModelEmaV3. In a checkpoint, model.safetensors is the average, and optimizer.safetensors has "
-     "the trained parameters, from which a resume continues."},
+     "The moving average is computed as by torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn; its initial value is a copy of "
+     "the parameters. The warm-up of the decay is that of timm's ModelEmaV3. In a checkpoint, model.safetensors has the averages, and "
+     "optimizer.safetensors has the trained parameters, from which a resumed run continues."},
     {"train.loss_scale.", "train.loss_scale",
      "With precision = \"fp16\", the loss is multiplied by a scale before the backward pass so that small gradients do not become "
      "0, as by PyTorch's GradScaler. The losses in reports are not scaled. A step whose gradients overflow is skipped: it changes "
-     "no weight and does not advance the schedule or Adam's step counter, but its samples count as used. A run of train.epochs "
-     "therefore reads its data train.epochs times and may make fewer optimizer steps than planned. A run of train.steps makes "
-     "exactly that number of optimizer steps: skipped steps do not count, so it may read more batches than that. After 64 skipped "
-     "steps in a row the run ends as diverged."},
+     "no weight and does not advance the schedule or Adam's step counter, but its samples count as used. If train.epochs sets the "
+     "length of a run, the run therefore reads its data exactly train.epochs times and may make fewer optimizer steps than planned. "
+     "If train.steps sets the length of a run, the run makes exactly that number of optimizer steps: skipped steps do not count, so "
+     "the run may read more batches than train.steps. After 64 skipped steps in a row, the run ends as diverged."},
     {"eval.", "eval", NULL},
-    {"parallel.", "parallel", "A key that the chosen mode does not use is an error."},
+    {"parallel.", "parallel", "A key that the chosen parallel.mode does not use is an error."},
     {"checkpoint.", "checkpoint", NULL},
     {"log.", "log", NULL},
 };
@@ -152,7 +157,7 @@ static void item(const char *name, const char *type, const char *range, const ch
 	if (row && row->when) {
 		char only[256], value[48], next[48], buf[GT_ROW_IS];
 		const char *is = gt_row_is(row, buf, sizeof buf);
-		size_t len = (size_t)snprintf(only, sizeof only, "Only with %s", strrchr(row->when, '.') ? strrchr(row->when, '.') + 1 : row->when);
+		size_t len = (size_t)snprintf(only, sizeof only, "This key is valid only with %s =", row->when);
 		for (int i = 0; gt_values_word(is, i, value, sizeof value) && len < sizeof only; i++)
 			len += (size_t)snprintf(only + len, sizeof only - len, "%s%s",
 			                        !i                                                  ? " "

@@ -76,7 +76,7 @@ static size_t give_file(char *data, size_t size, size_t n, void *user)
 	return got < 0 ? CURL_READFUNC_ABORT : (size_t)got;
 }
 
-/* Aborts a transfer when the time for sending is over. libcurl calls this at least once a second. */
+/* Aborts a transfer after the time limit for sending. libcurl calls this function at least once a second. */
 static int check_time(void *user, curl_off_t total_in, curl_off_t in, curl_off_t total_out, curl_off_t out)
 {
 	struct gt_mlflow_http *h = user;
@@ -153,7 +153,7 @@ static enum gt_mlflow_end classify_failure(struct gt_mlflow_http *h, CURLcode rc
 	if (h->too_long)
 		gt_fail(err, GT_EIO, "%.300s: the reply is longer than %zu MiB", h->uri, REPLY_BYTES >> 20);
 	else if (rc == CURLE_ABORTED_BY_CALLBACK)
-		gt_fail(err, GT_EIO, "%.300s: the server did not reply in the time for sending", h->uri);
+		gt_fail(err, GT_EIO, "%.300s: the server did not reply within the time limit for sending", h->uri);
 	else
 		gt_fail(err, GT_EIO, "%.300s: %.300s", h->uri, *h->detail ? h->detail : curl_easy_strerror(rc));
 	bool never = rc == CURLE_UNSUPPORTED_PROTOCOL || rc == CURLE_URL_MALFORMAT || rc == CURLE_PEER_FAILED_VERIFICATION ||

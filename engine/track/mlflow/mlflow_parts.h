@@ -18,7 +18,7 @@ struct gt_mlflow_clock {
 	double deadline;  /* once the run has ended: time (gt_clock) at which sending stops; INFINITY: no limit */
 };
 bool gt_mlflow_ended(struct gt_mlflow_clock *c); /* whether the run has ended */
-bool gt_mlflow_over(struct gt_mlflow_clock *c);  /* whether the time for sending is over */
+bool gt_mlflow_over(struct gt_mlflow_clock *c);  /* whether the time limit for sending is over */
 /* Waits for s seconds, or until the run ends or the time is over. */
 void gt_mlflow_pause(struct gt_mlflow_clock *c, double s);
 
@@ -75,8 +75,8 @@ struct gt_mlflow_batch {
 	int64_t offset;   /* offset in the log after these lines; an incomplete line is left out */
 	int64_t lines;    /* number of events among these lines */
 	int metrics;      /* number of metrics */
-	double time;      /* as in the state, after these lines */
-	char status[32];  /* as in the state, after these lines */
+	double time;      /* value that the member `time` of the stored state gets when these lines have been sent */
+	char status[32];  /* value that the member `status` of the stored state gets when these lines have been sent */
 	char note[1024];  /* text of the last event `start` among these lines; "": none */
 };
 /* Appends the array "metrics" to the open object of j. If the log was rewritten since the last call, because the run went back or dropped

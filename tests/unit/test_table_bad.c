@@ -321,8 +321,8 @@ TEST(bad_predictions)
 	float v[1];
 	f.column[0].std = 1e-30;
 	CHECK_OK(read_as("x,k,m\n1e38,a,u\n", &plain, &f, false, &u), e);
-	CHECK(gt_table_transform(&u, &f, &(struct gt_table_fields){.values = v}, &e) == GT_EDATA && strstr(e.msg,
-	                                                                                               "u.csv:2: column \"x\": the number is"));
+	CHECK(gt_table_transform(&u, &f, &(struct gt_table_fields){.values = v}, &e) == GT_EDATA &&
+	      strstr(e.msg, "u.csv:2: column \"x\": after normalisation, the number"));
 	gt_table_free(&u);
 	gt_table_facts_free(&f);
 	gt_table_free(&t);

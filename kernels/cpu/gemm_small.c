@@ -36,6 +36,18 @@ struct gt_gemm_side {
 	int64_t ld, cols;
 };
 
+/* Sets dx to 0 where the mask is <= 0, in a block of rows and columns, of which those at the end may not exist. A NaN in the mask lets the
+ * gradient pass. */
+GT_CLONES static void mask_block(const struct gt_gemm *g, int64_t r0, int64_t r1, int64_t i0, int64_t cols)
+{
+	for (int64_t r = r0; r < r1 && r < g->m; r++) {
+		float *restrict dx = g->dx + r * g->in + i0;
+		const float *restrict mask = g->mask + r * g->in + i0;
+		for (int64_t i = 0; i < cols && i0 + i < g->in; i++)
+			dx[i] = mask[i] <= 0 ? 0 : dx[i];
+	}
+}
+
 /* Returns the number of floats that a thread needs to pack dy. */
 static int64_t panel_size(int64_t m, int64_t out)
 {

@@ -3,8 +3,9 @@
  * The weights [out, in] are stored in tiles of 16 x 16. Tiles are ordered (in tiles, out tiles); a tile has 16 rows of `in` with 16 values
  * of `out` (struct gt_layout: order 1,0; blocks 16 of dimension 1, 16 of dimension 0; oneDNN's BA16b16a). All three products read or write
  * this layout with whole vectors: the forward pass keeps tiles of y in registers and iterates over `in`; dw keeps tiles of dw and iterates
- * over the batch; dx keeps tiles of its own transpose and iterates over `out`, because dy and dx are small, so that transposing them costs
- * less than transposing the weights. A batch of 32 is too small to repay the packing of a general gemm.
+ * over the batch. With a small batch, dx keeps tiles of its own transpose and iterates over `out`, because transposing dy and dx costs less
+ * than transposing the weights; with a larger one, it transposes the weights, tile by tile, and continues as the forward pass. A batch of
+ * 32 is too small to repay the packing of a general gemm.
  *
  * Results depend on the shapes and on the instruction set, not on the number of threads. */
 #ifndef GT_CPU_GEMM_SMALL_H

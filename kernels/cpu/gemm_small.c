@@ -5,6 +5,7 @@
 #if defined(__x86_64__) || defined(__aarch64__)
 #define KC 128   /* number of columns of `in` that are processed at a time, so that NB tiles of w by KC columns stay in the L1 cache */
 #define KD 512   /* number of columns of `out` that dx processes at a time */
+#define FEW 480  /* maximum number of rows that fwd and dx process at a time, so that KC columns of them stay in the L2 cache */
 #define DW_M GT_GEMM_APPLY_M /* number of rows of dy that dw processes at a time */
 
 /* The rectangle of the result that one thread computes. Of all grids with one cell for each thread, a result of a x b units is divided
@@ -27,6 +28,13 @@ static struct share share_of(int64_t a, int64_t b, int thread, int threads)
 	}
 	int u = threads / best, i = thread / u, j = thread % u;
 	return (struct share){a * i / best, a * (i + 1) / best, b * j / u, b * (j + 1) / u};
+}
+
+/* Returns the size of the parts of n elements, of at most `most` elements each, that differ least in size. */
+static int64_t divide_evenly(int64_t n, int64_t most)
+{
+	int64_t parts = n > 0 ? (n + most - 1) / most : 1;
+	return (n + parts - 1) / parts;
 }
 
 /* A matrix that a product reads (from) or writes (to) by rows. */
@@ -137,7 +145,7 @@ static inline __attribute__((always_inline)) void transpose_avx2(const float *fr
 #pragma GCC pop_options
 
 static const struct gt_gemm_isa avx512 = {"avx512", compute_fwd_avx512, compute_dx_avx512, compute_dw_avx512},
-                                avx2 = {"avx2", compute_fwd_avx2, compute_dx_avx2, compute_dw_avx2};
+                                avx2 = {"avx2", compute_fwd_avx2, compute_dx_avx2, compute_dw_avx2, true};
 #else
 #include <arm_neon.h>
 

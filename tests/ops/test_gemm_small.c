@@ -58,6 +58,12 @@ static void one(const struct gt_gemm_isa *isa, int64_t m, int64_t in, int64_t ou
 	                    .add_dw = add,
 	                    .add_db = add,
 	                    .scratch = scratch};
+	/* the same gradient as plain rows, which starts from plain copies of the tiles */
+	float *rows = malloc(sizeof *rows * (size_t)(in * out)), *db_rows = randoms(out, 5);
+	struct gt_gemm h = g;
+	h.dw = rows, h.db = db_rows, h.plain_dw = true;
+	for (int64_t i = 0; i < in * out; i++)
+		rows[i] = dw0[at(tiles, i / in, i % in)];
 	float *mask = randoms(m * in, 6);
 	mask[0] = 0;
 	mask[m * in / 2] = NAN; /* lets the gradient pass */
@@ -66,7 +72,11 @@ static void one(const struct gt_gemm_isa *isa, int64_t m, int64_t in, int64_t ou
 		isa->fwd(&g, t, threads);
 		isa->dx(&g, t, threads);
 		isa->dw(&g, t, threads);
+		isa->dw(&h, t, threads);
 	}
+	for (int64_t i = 0; i < in * out; i++)
+		CHECK_MSG(!memcmp(&rows[i], &dw[at(tiles, i / in, i % in)], sizeof *rows), "%s dw: plain element %lld differs from that in tiles",
+		          isa->name, (long long)i);
 	for (int64_t i = 0; i < m; i++)
 		for (int64_t o = 0; o < out; o++) {
 			double s = b[o], mag = fabs(s);
@@ -108,7 +118,7 @@ static void one(const struct gt_gemm_isa *isa, int64_t m, int64_t in, int64_t ou
 		for (int64_t k = 0; k < in; k++)
 			padding -= fabs(dw[at(tiles, o, k)]);
 	CHECK_MSG(fabs(padding) <= 1e-9 * (double)wsize, "%s dw: padding is not zero", isa->name); /* two orders of a sum of doubles */
-	free(mask);
+	free(mask), free(rows), free(db_rows);
 	free(x), free(dy), free(w), free(b), free(plain), free(y), free(dx), free(dw), free(db), free(dw0), free(db0), free(scratch);
 }
 
@@ -116,7 +126,7 @@ static void all(const char *name)
 {
 	static const int64_t shape[][3] = {{1, 1, 1},    {32, 100, 48}, {7, 5, 3},     {33, 130, 65},  {8, 16, 32},
 	                                   {3, 300, 10}, {70, 33, 17},  {300, 20, 40}, {12, 129, 160}, {9, 17, 300},
-	                                   {71, 50, 300}};
+	                                   {71, 50, 300}, {1000, 19, 33}};
 	const struct gt_gemm_isa *isa = gt_gemm_isa_named(name);
 	if (!isa) {
 		test_skip("this processor has not the instructions");

@@ -5,6 +5,7 @@
 #if defined(__x86_64__) || defined(__aarch64__)
 #define KC 128   /* number of columns of `in` that are processed at a time, so that NB tiles of w by KC columns stay in the L1 cache */
 #define KD 512   /* number of columns of `out` that dx processes at a time */
+#define FEW 480  /* maximum number of rows that fwd and dx process at a time, so that KC columns of them stay in the L2 cache */
 #define DW_M GT_GEMM_APPLY_M /* number of rows of dy that dw processes at a time */
 
 /* The rectangle of the result that one thread computes. Of all grids with one cell for each thread, a result of a x b units is divided
@@ -29,12 +30,31 @@ static struct share share_of(int64_t a, int64_t b, int thread, int threads)
 	return (struct share){a * i / best, a * (i + 1) / best, b * j / u, b * (j + 1) / u};
 }
 
+/* Returns the size of the parts of n elements, of at most `most` elements each, that differ least in size. */
+static int64_t divide_evenly(int64_t n, int64_t most)
+{
+	int64_t parts = n > 0 ? (n + most - 1) / most : 1;
+	return (n + parts - 1) / parts;
+}
+
 /* A matrix that a product reads (from) or writes (to) by rows. */
 struct gt_gemm_side {
 	const float *from;
 	float *to;
 	int64_t ld, cols;
 };
+
+/* Sets dx to 0 where the mask is <= 0, in a block of rows and columns, of which those at the end may not exist. A NaN in the mask lets the
+ * gradient pass. */
+GT_CLONES static void mask_block(const struct gt_gemm *g, int64_t r0, int64_t r1, int64_t i0, int64_t cols)
+{
+	for (int64_t r = r0; r < r1 && r < g->m; r++) {
+		float *restrict dx = g->dx + r * g->in + i0;
+		const float *restrict mask = g->mask + r * g->in + i0;
+		for (int64_t i = 0; i < cols && i0 + i < g->in; i++)
+			dx[i] = mask[i] <= 0 ? 0 : dx[i];
+	}
+}
 
 /* Returns the number of floats that a thread needs to pack dy. */
 static int64_t panel_size(int64_t m, int64_t out)
@@ -125,7 +145,7 @@ static inline __attribute__((always_inline)) void transpose_avx2(const float *fr
 #pragma GCC pop_options
 
 static const struct gt_gemm_isa avx512 = {"avx512", compute_fwd_avx512, compute_dx_avx512, compute_dw_avx512},
-                                avx2 = {"avx2", compute_fwd_avx2, compute_dx_avx2, compute_dw_avx2};
+                                avx2 = {"avx2", compute_fwd_avx2, compute_dx_avx2, compute_dw_avx2, true};
 #else
 #include <arm_neon.h>
 

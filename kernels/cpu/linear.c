@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SMALL_BATCH 512
+#define SMALL_BATCH 512 /* oneDNN's products are faster for a larger batch, except where gt_gemm_isa.any_batch is set */
 
 struct linear {
 	struct gt_kernel head;
@@ -182,6 +182,15 @@ static enum gt_code prepare_masked(struct gt_dev *dev, const struct gt_opcall *c
 	return GT_OK;
 }
 
+/* Returns whether gemm_small.c supports the layout of the weights or, for `dw`, their gradient. If the layout is not chosen yet, returns
+ * whether it should be that of gemm_small.c. */
+static bool supports_layout(const struct gt_gemm_isa *isa, const struct gt_tdesc *w, int64_t batch, bool dw)
+{
+	if (w->any)
+		return isa->any_batch || batch <= SMALL_BATCH;
+	return in_tiles(w) || (dw && isa->any_batch && gt_tdesc_plain(w));
+}
+
 enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
 {
 	const struct gt_attr_linear *attr = call->attr;
@@ -195,7 +204,7 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 		return gt_opcall_refuse(call, err, "only relu may follow in the same call");
 	if (fwd && call->nout > 1) /* a mask would save nothing: its reader finds the output of relu in the cache */
 		return gt_opcall_refuse(call, err, "this backend does not write bit masks");
-	if (!isa || x->dtype != GT_F32 || (w->any ? x->dim[0] > SMALL_BATCH : !in_tiles(w)))
+	if (!isa || x->dtype != GT_F32 || !supports_layout(isa, w, x->dim[0], dw))
 		return mask ? prepare_masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);
 	if (w->any) {
 		w->layout = tiles;
@@ -204,6 +213,7 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 	GT_KERNEL_NEW(k, err);
 	k->product = fwd ? isa->fwd : dw ? isa->dw : isa->dx;
 	k->g = (struct gt_gemm){.m = x->dim[0], .in = w->dim[1], .out = w->dim[0], .relu = attr->act == GT_ACT_RELU};
+	k->g.plain_dw = dw && !in_tiles(w);
 	k->g.add_dw = gt_opcall_adds(call, "dw");
 	k->g.add_db = gt_opcall_adds(call, "db");
 	gt_binding_make(&k->binding, fwd ? fwd_slots : dw ? dw_slots : dx_slots, sizeof fwd_slots / sizeof *fwd_slots, call);

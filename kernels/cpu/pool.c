@@ -13,6 +13,17 @@ struct range {
 	int32_t size;       /* number of rows or columns by which avgpool divides */
 };
 
+/* The arguments of a loop over one row of the output. */
+struct row {
+	int64_t c, ow, w;
+	struct range h;
+	const struct range *cols;
+	int64_t limit; /* number of elements that may be accessed, from the first element of the image */
+};
+
+/* Computes the means of the first channels of one row of the output, as many as are whole blocks of WIDE (pool_wide.inc). */
+typedef void avg_wide_fn(const struct row *r, const float *x, float *y);
+
 struct pool {
 	struct gt_cpu_loop loop; /* loop over the rows of the output; a gradient: over images */
 	const void *x;           /* or dy */
@@ -21,20 +32,50 @@ struct pool {
 	float *scratch;
 	int64_t n, c, h, w, oh, ow;
 	bool bf16, max;
+	avg_wide_fn *avg_wide;     /* NULL: the instruction set has none */
 	struct range *rows, *cols; /* the windows of all output rows [oh] and columns [ow], in one allocation */
 };
 
 static const struct gt_operand_slot slots[] = {GT_SLOTS(pool, x, y, idx), GT_SLOT_AS(pool, "dy", x), GT_SLOT_AS(pool, "dx", y)};
 
+#define WIDE 64 /* number of channels that means and their gradients process at a time */
 #define MANY 32 /* minimum number of channels for which a loop over channels is inside the loop over the pixels of a window */
 
-/* The arguments of a loop over one row of the output. */
-struct row {
-	int64_t c, ow, w;
-	struct range h;
-	const struct range *cols;
-	int64_t limit; /* number of elements that may be accessed, from the first element of the image */
-};
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#pragma GCC push_options
+#pragma GCC target("avx512f")
+#include "cpu/vector_avx512.inc"
+#include "cpu/pool_wide.inc"
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#include "cpu/vector_avx2.inc"
+#include "cpu/pool_wide.inc"
+#pragma GCC pop_options
+
+static avg_wide_fn *choose_avg_wide(void)
+{
+	return GT_CPU_AVX512 ? avg_wide_avx512 : GT_CPU_AVX2 ? avg_wide_avx2 : NULL;
+}
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+
+#include "cpu/vector_neon.inc"
+#include "cpu/pool_wide.inc"
+
+static avg_wide_fn *choose_avg_wide(void)
+{
+	return avg_wide_neon;
+}
+#else
+static avg_wide_fn *choose_avg_wide(void)
+{
+	return NULL;
+}
+#endif
 
 #define GT_WITHOUT_F64
 #define GT_TYPED "cpu/pool.inc"
@@ -44,6 +85,15 @@ GT_CLONES static void narrow_bf16(const float *restrict from, uint16_t *restrict
 {
 	for (int64_t i = 0; i < n; i++)
 		to[i] = gt_bf16_from_f32(from[i]);
+}
+
+/* Computes the means of one row of the output, first of the last channels, because their blocks may extend into the next pixel. */
+static void avg_channels(avg_wide_fn *wide, const struct row *r, const float *x, float *y)
+{
+	int64_t first = wide ? r->c / WIDE * WIDE : 0;
+	avg_row_f32(r, first, x, y);
+	if (first)
+		wide(r, x, y);
 }
 
 /* Computes rows [begin, end) of the n * oh rows of the output. */
@@ -61,9 +111,9 @@ static void pool_rows(const void *ctx, int64_t begin, int64_t end)
 		else if (k->max)
 			max_row_f32(&row, x, y, k->idx + at);
 		else if (k->bf16)
-			avg_row_bf16(&row, x, y);
+			avg_row_bf16(&row, 0, x, y);
 		else
-			avg_row_f32(&row, x, y);
+			avg_channels(k->avg_wide, &row, x, y);
 	}
 }
 
@@ -144,6 +194,7 @@ enum gt_code gt_cpu_pool(struct gt_dev *dev, const struct gt_opcall *call, struc
 	k->oh = y->dim[2], k->ow = y->dim[3];
 	k->bf16 = x->dtype == GT_BF16;
 	k->max = max;
+	k->avg_wide = choose_avg_wide();
 	if (!(k->rows = malloc(sizeof *k->rows * (size_t)(k->oh + k->ow)))) {
 		release_pool(&k->loop.head);
 		return gt_fail(err, GT_EFAIL, "out of memory");

@@ -125,6 +125,8 @@ static const struct pool_shape pool_shapes[] = {
 	{2, 33, 7, 10, {0, 0}, {0, 0}, {0, 0}, false, true, {3, 4}},
 	{1, 4, 3, 3, {0, 0}, {0, 0}, {0, 0}, false, true, {5, 7}},
 	{64, 64, 16, 16, {2, 2}, {2, 2}, {0, 0}, false, true, {0}},
+	{2, 128, 9, 7, {3, 3}, {2, 2}, {1, 1}, false, false, {0}}, /* two whole blocks of channels, windows overlap */
+	{1, 85, 9, 7, {3, 3}, {2, 2}, {1, 1}, false, true, {0}},   /* a whole block and a part */
 };
 
 TEST(pool)

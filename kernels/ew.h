@@ -56,8 +56,8 @@ GT_EW float gt_bf16_to_f32(uint16_t h)
 GT_EW uint16_t gt_bf16_from_f32(float x)
 {
 	uint32_t u = gt_f32_bits(x);
-	uint32_t nan = (u >> 16) | 0x40u, num = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-	return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : num);
+	uint32_t nan = u | 0x400000u, num = u + 0x7fffu + ((u >> 16) & 1u);
+	return (uint16_t)((x != x ? nan : num) >> 16);
 }
 
 GT_EW float gt_f16_to_f32(uint16_t h)
@@ -167,6 +167,21 @@ GT_EW float gt_exp_f32(float x)
 #endif
 }
 
+/* Returns 1 + exp(-x), the reciprocal of the sigmoid function. x is clamped where the sum rounds to 1 and where it is infinity, so that 2^n
+ * needs one factor only, twice 2^(n - 1), which is finite for n = 128 too. */
+GT_EW float gt_one_plus_exp_minus_f32(float x)
+{
+#ifdef __CUDA_ARCH__
+	return 1.0f + expf(-x);
+#else
+	int32_t k;
+	float c = x > 86.0f ? 86.0f : x;
+	c = c < -89.0f ? -89.0f : c;
+	float p = gt_exp_reduced_f32(-c, &k) + 1.0f;
+	return fmaf(p * gt_f32_from_bits((uint32_t)(k + 126) << 23), 2.0f, 1.0f);
+#endif
+}
+
 /* exp(x) for -86 <= x <= 0, with the same bits as gt_exp_f32: the result is normal, so that one factor 2^n is enough. */
 GT_EW float gt_exp_near_f32(float x)
 {
@@ -210,7 +225,7 @@ GT_EW float gt_tanh_f32(float x)
 	q = fmaf(q, z, 0x1.1109bep-3f);
 	q = fmaf(q, z, -0x1.55553ep-2f);
 	float small = fmaf(q * z, x, x);
-	float large = 1.0f - 2.0f / (gt_exp_f32(2.0f * a) + 1.0f);
+	float large = 1.0f - 2.0f / gt_one_plus_exp_minus_f32(-2.0f * a);
 	return copysignf(a < 0.6f ? small : large, x);
 #endif
 }
@@ -323,6 +338,11 @@ GT_EW double gt_sinusoid(int64_t t, int64_t j, int64_t c)
 GT_EW double gt_exp_f64(double x)
 {
 	return exp(x);
+}
+
+GT_EW double gt_one_plus_exp_minus_f64(double x)
+{
+	return 1 + exp(-x);
 }
 
 GT_EW double gt_exp_minus_f64(double x)

@@ -58,6 +58,7 @@ gt_cpu_prepare gt_cpu_update, gt_cpu_muon; /* the updates: update.c, dnnl_muon.c
 gt_cpu_prepare gt_cpu_conv_1x1, gt_cpu_conv_depthwise;
 gt_cpu_prepare gt_cpu_winograd_conv; /* winograd.c, for gt_cpu_conv; sets *out to NULL if Winograd's algorithm does not suit the call */
 gt_cpu_prepare gt_dnnl_linear; /* gt_cpu_linear calls it (dnnl_conv.c) */
+gt_cpu_prepare gt_cpu_linear_dw_bf16; /* linear_dw_bf16.c, for gt_cpu_linear; sets *out to NULL if it does not support the call */
 
 /* launch_list.c: implements gt_backend.launch_list. */
 enum gt_code gt_cpu_launch_list(struct gt_dev *dev, int n, struct gt_kernel *const *k, const struct gt_launch *args, struct gt_err *err);

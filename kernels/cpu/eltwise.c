@@ -1,11 +1,14 @@
 /* Element-wise operations: activations and their gradients, add, mul, cast. The loops walk through tensors in memory order, so all operands
- * must have the same layout. */
+ * must have the same layout. In bf16, blocks of the inputs are widened to f32, the loop of f32 computes, and its results are rounded: only
+ * the loops of bf16_rows.c have instructions for bf16, and the blocks stay in the first cache. */
+#include "cpu/bf16_rows.h"
 #include "cpu/loops.h"
 #include "ew.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define ADD_BLOCK 512
+#define BF16_BLOCK 1024 /* elements of a block of bf16 */
 #define CAST_GRAIN 65536 /* elements that take about 8 us on one core */
 
 struct args {
@@ -13,12 +16,43 @@ struct args {
 	void *out;
 	int n; /* number of inputs */
 	double number[2]; /* parameters of an activation (gt_attr_act.number); for scale, number[0] is the factor */
+	gt_range_fn *f32; /* loop_bf16: the loop of f32 */
 };
 
+#define GT_WITHOUT_BF16
 #define GT_TYPED "cpu/eltwise.inc"
 #include "cpu/typed.inc"
 
+static void loop_bf16(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct args *c = ctx;
+	_Alignas(64) float in[GT_MAX_IO][BF16_BLOCK], out[BF16_BLOCK];
+	struct args f32 = *c;
+	f32.out = out;
+	for (int64_t i = begin; i < end; i += BF16_BLOCK) {
+		int64_t n = end - i < BF16_BLOCK ? end - i : BF16_BLOCK;
+		for (int k = 0; k < c->n; k++) {
+			gt_bf16_widen_row(in[k], (const uint16_t *)c->x[k] + i, n);
+			f32.x[k] = in[k];
+		}
+		c->f32(&f32, 0, n);
+		gt_bf16_narrow_row((uint16_t *)c->out + i, out, n);
+	}
+}
+
 /* ---- cast -------------------------------------------------------------------------------------------------------------------- */
+static void cast_f32_bf16(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct args *c = ctx;
+	gt_bf16_narrow_row((uint16_t *)c->out + begin, (const float *)c->x[0] + begin, end - begin);
+}
+
+static void cast_bf16_f32(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct args *c = ctx;
+	gt_bf16_widen_row((float *)c->out + begin, (const uint16_t *)c->x[0] + begin, end - begin);
+}
+
 #define GT_CAST(from, to, S, D, expr)                                                                                                      \
 	GT_CLONES static void cast_##from##_##to(const void *ctx, int64_t begin, int64_t end)                                                  \
 	{                                                                                                                                      \
@@ -30,8 +64,6 @@ struct args {
 			out[i] = expr;                                                                                                                 \
 		}                                                                                                                                  \
 	}
-GT_CAST(f32, bf16, float, uint16_t, gt_bf16_from_f32(x))
-GT_CAST(bf16, f32, uint16_t, float, gt_bf16_to_f32(x))
 GT_CAST(f32, f64, float, double, x)
 GT_CAST(f64, f32, double, float, (float)x)
 GT_CAST(bf16, f64, uint16_t, double, gt_bf16_to_f32(x))
@@ -43,7 +75,10 @@ static gt_range_fn *const casts[GT_T_COUNT][GT_T_COUNT] = {
 };
 
 /* ---- table ------------------------------------------------------------------------------------------------------------------- */
-#define ROW(op) GT_TYPES(loop_##op)
+#define ROW(op)                                                                                                                            \
+	{                                                                                                                                      \
+		[GT_T_F32] = loop_##op##_f32, [GT_T_BF16] = loop_bf16, [GT_T_F64] = loop_##op##_f64                                                \
+	}
 /* grain is the number of elements that take about 8 µs on one core. A smaller call does not use a second core, because starting a thread
  * would cost more. */
 static const struct row {
@@ -73,7 +108,7 @@ void gt_cpu_finish(const struct gt_dev *dev, enum gt_dtype type, int act, void *
 	    [GT_ACT_SILU] = {ROW(finish_silu), 16384},
 	    [GT_ACT_HARDSWISH] = {ROW(finish_hardswish), 65536},
 	};
-	struct args c = {.x = {res}, .out = y, .n = 1};
+	struct args c = {.x = {y, res}, .out = y, .n = res ? 2 : 1, .f32 = finish[act].fn[GT_T_F32]};
 	gt_cpu_for(dev, n, finish[act].grain, 64, finish[act].fn[gt_cpu_type(type)], &c);
 }
 
@@ -137,6 +172,7 @@ enum gt_code gt_cpu_eltwise(struct gt_dev *dev, const struct gt_opcall *call, st
 	gt_cpu_loop_over(&k->loop, fn, gt_tdesc_padded(x), cast ? CAST_GRAIN : row->grain);
 	k->bytes = gt_tdesc_bytes(x);
 	k->args.n = call->nin;
+	k->args.f32 = row->fn[GT_T_F32];
 	for (int i = 0; i < row->numbers; i++)
 		k->args.number[i] = ((const struct gt_attr_act *)call->attr)->number[i];
 	if (call->code == GT_OP_SCALE)

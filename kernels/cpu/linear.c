@@ -204,6 +204,11 @@ enum gt_code gt_cpu_linear(struct gt_dev *dev, const struct gt_opcall *call, str
 		return gt_opcall_refuse(call, err, "only relu may follow in the same call");
 	if (fwd && call->nout > 1) /* a mask would save nothing: its reader finds the output of relu in the cache */
 		return gt_opcall_refuse(call, err, "this backend does not write bit masks");
+	if (dw) {
+		GT_TRY(gt_cpu_linear_dw_bf16(dev, call, out, err));
+		if (*out)
+			return GT_OK;
+	}
 	if (!isa || x->dtype != GT_F32 || !supports_layout(isa, w, x->dim[0], dw))
 		return mask ? prepare_masked(dev, call, out, err) : gt_dnnl_linear(dev, call, out, err);
 	if (w->any) {

@@ -168,6 +168,19 @@ TEST(normal_cdf_and_gelu)
 	CHECK(isnan(gt_gelu_f32(NAN)) && gt_gelu_f32(INFINITY) == INFINITY);
 }
 
+/* The divisor of the sigmoid has the bits of its formula: every 997th f32, among them infinities, NaN and both ends of the exponential. */
+TEST(one_plus_exp_minus_has_the_bits_of_the_sum)
+{
+	int64_t wrong = 0;
+	for (uint64_t u = 0; u < 0x100000000; u += 997) {
+		float x = gt_f32_from_bits((uint32_t)u), got = gt_one_plus_exp_minus_f32(x), want = 1.0f + gt_exp_f32(-x);
+		wrong += isnan(want) ? !isnan(got) : gt_f32_bits(got) != gt_f32_bits(want);
+	}
+	CHECK_MSG(wrong == 0, "%lld differ", (long long)wrong);
+	CHECK(gt_one_plus_exp_minus_f32(INFINITY) == 1 && gt_one_plus_exp_minus_f32(-INFINITY) == INFINITY);
+	CHECK(isnan(gt_one_plus_exp_minus_f32(NAN)));
+}
+
 /* Every one of the 65,536 intervals between neighbouring bf16 values, with the low halves where the decision can change. */
 TEST(bf16_rounds_to_nearest_even)
 {

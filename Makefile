@@ -116,6 +116,9 @@ $(BUILD)/obj/kernels/cpu/%.o: XFLAGS += -fopenmp -O3 -fno-trapping-math
 $(BUILD)/obj/kernels/comm_reduce.o: XFLAGS += -O3 -fno-trapping-math
 $(BUILD)/obj/kernels/cpu/attention.o: XFLAGS += -ffp-contract=fast # its products are fused, as those of linear layers
 
+# The launcher waits for most of its time; small code keeps the program small.
+$(BUILD)/obj/engine/launch/%.o: XFLAGS += -Os
+
 # Loops over pixels vectorise; no result depends on floating-point traps.
 $(BUILD)/obj/datasets/image/%.o: XFLAGS += -O3 -fno-trapping-math
 

@@ -118,6 +118,9 @@ $(BUILD)/obj/kernels/cpu/attention.o: XFLAGS += -ffp-contract=fast # its product
 # Otherwise gcc 12 joins the two comparisons that clamp an argument, and the vectorised loop has eight masked instructions in place of four.
 $(BUILD)/obj/kernels/cpu/eltwise.o: XFLAGS += -fno-thread-jumps
 
+# The launcher waits for most of its time; small code keeps the program small.
+$(BUILD)/obj/engine/launch/%.o: XFLAGS += -Os
+
 # Loops over pixels vectorise; no result depends on floating-point traps.
 $(BUILD)/obj/datasets/image/%.o: XFLAGS += -O3 -fno-trapping-math
 

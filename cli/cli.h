@@ -36,11 +36,16 @@ enum gt_option_kind {
 	GT_OPTION_LIST,     /* member of type struct gt_strlist; the option can be repeated */
 	GT_OPTION_INT,      /* member of type int64_t; the argument is from gt_option.min to gt_option.max */
 	GT_OPTION_NUMBER,   /* member of type double; the argument is a finite number > 0 */
+	GT_OPTION_RANGE,    /* member of type struct gt_option_range; the argument is N or MIN:MAX, each from gt_option.min to gt_option.max */
 	GT_OPTION_NPROC,    /* member of type int64_t; the argument is from 1 to gt_option.max, or `auto` (GT_NPROC_AUTO) */
 	GT_OPTION_DURATION  /* member of type double, in seconds; the argument is a duration: 90, 90s, 15m, 1h30m or 2d */
 };
 
 #define GT_NPROC_AUTO (-1)
+
+struct gt_option_range { /* least is 0 if the argument is one number */
+	int64_t least, most;
+};
 
 struct gt_strlist {
 	const char **v;
@@ -62,7 +67,8 @@ struct gt_job_args {
 	bool dry_run, smoke;
 	double time_limit; /* seconds; 0: none */
 	const char *master_addr, *token_file;
-	int64_t nproc, world, nnodes, node_rank, master_port, max_restarts;
+	int64_t nproc, world, node_rank, master_port, max_restarts;
+	struct gt_option_range nnodes;
 };
 
 struct gt_option {
@@ -73,7 +79,7 @@ struct gt_option {
 	const char *arg;  /* name of the argument in the help; NULL: the option has no argument */
 	enum gt_complete complete;
 	const char *choices; /* the possible words of the argument, as "a|b|c" */
-	int64_t min, max;    /* range of the argument; only for GT_OPTION_INT and GT_OPTION_NPROC */
+	int64_t min, max;    /* range of the argument; only for GT_OPTION_INT, GT_OPTION_RANGE and GT_OPTION_NPROC */
 	const char *help;
 	bool required;
 };
@@ -293,8 +299,8 @@ void gt_cli_run_results(struct gt_json *j, const struct gt_run_record *r);
 	 "use this number of ranks, or auto, instead of parallel.nproc"}
 #define GT_OPT_RANKS(type)                                                                                             \
 	GT_OPT_NPROC(type),                                                                                                \
-	{"nnodes", 0, GT_OPTION_INT, offsetof(type, job.nnodes), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                    \
-	 "number of hosts, with --nproc ranks each; start the command on every host"},                                     \
+	{"nnodes", 0, GT_OPTION_RANGE, offsetof(type, job.nnodes), "N", GT_COMPLETE_NONE, NULL, 1, 65536,                  \
+	 "number of hosts, with --nproc ranks each; start the command on every host; MIN:MAX: go on when hosts are lost or join"}, \
 	{"node-rank", 0, GT_OPTION_INT, offsetof(type, job.node_rank), "R", GT_COMPLETE_NONE, NULL, 0, 65535,              \
 	 "index of this host, from 0"},                                                                                    \
 	{"master-addr", 0, GT_OPTION_STRING, offsetof(type, job.master_addr), "HOST", GT_COMPLETE_NONE, NULL, 0, 0,        \

@@ -37,8 +37,8 @@ static enum gt_code report_dry_run(struct gt_cli *cli, struct gt_conf *conf, str
 	struct gt_report_opts report = {.device = a->device, .dry_run = true};
 	GT_TRY(gt_cli_ranks(cli, a, &o, err));
 	GT_TRY(gt_run(conf, &o, err));
-	int nproc = a->nproc > 0 ? (int)a->nproc : a->nnodes > 1 ? gt_conf_world(conf) : 0;
-	return gt_cli_report(cli, conf, a->nnodes > 1 ? nproc * (int)a->nnodes : nproc, &report, err);
+	int nproc = a->nproc > 0 ? (int)a->nproc : a->nnodes.most > 1 ? gt_conf_world(conf) : 0;
+	return gt_cli_report(cli, conf, a->nnodes.most > 1 ? nproc * (int)a->nnodes.most : nproc, &report, err);
 }
 
 /* Chooses the directory of a run with --new, and appends it as --out to the command line of the other ranks. */
@@ -52,7 +52,7 @@ static enum gt_code choose_new_dir(struct gt_cli *cli, struct gt_conf *conf, str
 		return gt_fail(err, GT_EUSAGE, "--new and --smoke cannot be combined, because a smoke test keeps no run");
 	if (cli->link)
 		return GT_OK;
-	GT_TRY(gt_run_new_dir(conf, a->out, (int)a->nnodes, cli->arena, &a->out, err));
+	GT_TRY(gt_run_new_dir(conf, a->out, (int)a->nnodes.most, cli->arena, &a->out, err));
 	for (; cli->argv[n]; n++)
 		;
 	GT_NEW(argv, cli->arena, n + 2, err);

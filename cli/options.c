@@ -153,8 +153,25 @@ static enum gt_code read_int(const struct gt_option *o, const char *shown, const
 	long long v = strtoll(value, &end, 10);
 	if ((*value < '0' || *value > '9') || *end || errno || v < o->min || v > o->max)
 		return gt_fail(err, GT_EUSAGE, "%s: expected an integer from %" PRId64 " to %" PRId64 "%s, got '%.60s'", shown, o->min, o->max,
-		               o->kind == GT_OPTION_NPROC ? ", or auto" : "", value);
+		               o->kind == GT_OPTION_NPROC ? ", or auto" : o->kind == GT_OPTION_RANGE ? ", or two of them as MIN:MAX" : "", value);
 	*out = v;
+	return GT_OK;
+}
+
+/* Reads N or MIN:MAX. */
+static enum gt_code read_range(const struct gt_option *o, const char *shown, const char *value, struct gt_option_range *out,
+                               struct gt_err *err)
+{
+	char least[24] = "";
+	const char *colon = strchr(value, ':');
+	*out = (struct gt_option_range){0};
+	if (!colon)
+		return read_int(o, shown, value, &out->most, err);
+	snprintf(least, sizeof least, "%.*s", (int)(colon - value), value);
+	GT_TRY(read_int(o, shown, least, &out->least, err));
+	GT_TRY(read_int(o, shown, colon + 1, &out->most, err));
+	if (out->least > out->most)
+		return gt_fail(err, GT_EUSAGE, "%s: expected a minimum that is not above the maximum, got '%.60s'", shown, value);
 	return GT_OK;
 }
 
@@ -185,6 +202,8 @@ static enum gt_code store_value(struct gt_cli *cli, const struct gt_option *o, c
 		return read_int(o, shown, value, at, err);
 	case GT_OPTION_INT:
 		return read_int(o, shown, value, at, err);
+	case GT_OPTION_RANGE:
+		return read_range(o, shown, value, at, err);
 	case GT_OPTION_NUMBER: {
 		char *end;
 		double v = strtod(value, &end);

@@ -342,7 +342,7 @@ static const char *options_again(const struct gt_progress *p, bool ranks, char *
 	char word[256];
 	int n = 0;
 	buf[0] = '\0';
-	if (ranks && a->nproc > 0 && a->nnodes <= 1)
+	if (ranks && a->nproc > 0 && a->nnodes.most <= 1)
 		n = snprintf(buf, AGAIN, " --nproc %" PRId64, a->nproc);
 	if (a->device)
 		snprintf(buf + n, (size_t)(AGAIN - n), " --device %s", gt_shell_word(a->device, word, sizeof word));

@@ -85,13 +85,14 @@ enum gt_code gt_cli_ranks(struct gt_cli *cli, const struct gt_job_args *job, str
 	o->link = cli->link;
 	o->argv = cli->argv;
 	o->nproc = job->nproc > 0 ? (int)job->nproc : 0;
-	o->nnodes = (int)job->nnodes;
+	o->nnodes = (int)job->nnodes.most;
+	o->min_nodes = (int)job->nnodes.least;
 	o->node_rank = (int)job->node_rank;
 	o->master_addr = job->master_addr;
 	o->master_port = (int)job->master_port;
 	o->token_file = job->token_file;
 	o->max_restarts = (int)job->max_restarts;
-	if (cli->link || (!job->max_restarts && !job->smoke))
+	if (cli->link || (!job->max_restarts && !job->smoke && !job->nnodes.least))
 		return GT_OK;
 	if (strcmp(cli->command->name, "run") == 0)
 		GT_TRY(build_command_line(cli, job, "run", &o->run_argv, err));

@@ -160,6 +160,8 @@ struct gt_run_opts {
 	double time_limit_s;   /* save a checkpoint and end after this number of seconds; 0: no limit */
 	int nproc;             /* number of ranks on each host; 0: the config decides */
 	int nnodes, node_rank; /* number of hosts (0 means 1), and number of this host, from 0; each host has nproc ranks */
+	int min_nodes;         /* 0: the number of hosts is fixed. Otherwise hosts may be lost and join: the run has at least min_nodes and at
+	                          most nnodes hosts */
 	const char *master_addr; /* with nnodes > 1: address of the host of rank 0 */
 	int master_port;       /* with nnodes > 1: port on the host of rank 0; 0 means 29500 */
 	const char *token_file; /* path of a file with the secret of the run, 64 hexadecimal digits, which is the same on every host; NULL:

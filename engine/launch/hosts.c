@@ -2,11 +2,10 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/peer_auth.h"
+#include "launch/port_search.h"
 #include "launch/rendezvous.h"
 #include "launch/rendezvous_parts.h"
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define RETRY_S 0.02    /* seconds between two rounds over node 0's ports; the pause doubles after each round */
-#define RETRY_MAX_S 0.2 /* maximum seconds between two rounds; it is less than LATE_S */
-#define BYE_S 0.2       /* seconds for the rest of a message that has begun to arrive */
+#define BYE_S 0.2 /* seconds for the rest of a message that has begun to arrive */
 /* Seconds after a failure or a stop in which a host that connects late still gets the message. Later connections belong to its next
  * attempt. */
 #define LATE_S 0.5
@@ -36,9 +33,7 @@ struct gt_hosts {
 	struct gt_auth auth;
 	struct gt_peer_auth node0; /* other nodes: the connection to node 0 until both ends have authenticated it */
 	struct host_conn *line;    /* node 0: [nnodes], its own entry unused; other nodes: one entry, for node 0 */
-	struct addrinfo *at; /* the addresses of node 0, which other nodes resolve once */
-	int port, next;      /* node 0's first port, and the index of the next port to try */
-	double again, pause;
+	struct gt_port_search search; /* other nodes: search of node 0's port */
 	struct host_message_state {
 		bool known;   /* a message of this kind has arrived; later messages are ignored, except a second SIGINT */
 		bool fresh;   /* gt_hosts_receive() has not yet returned this message */
@@ -150,32 +145,18 @@ static void read_message(struct gt_hosts *h, struct host_conn *l)
 }
 
 /* ---- other nodes: connect to node 0 ------------------------------------------------------------------------------------------------- */
-/* Begins to connect to the next port of node 0. */
-static void connect_to_node0(struct gt_hosts *h)
+/* Begins to connect to the next port of node 0. Returns false if no port may be tried now. */
+static bool connect_to_node0(struct gt_hosts *h)
 {
-	struct addrinfo *a = h->at;
-	for (int k = h->next / GT_RENDEZVOUS_PORTS; a && k; k--)
-		a = a->ai_next;
-	if (!a) { /* all ports of all addresses failed: the next round begins after a pause */
-		h->next = 0;
-		h->pause = h->pause > 0 ? h->pause * 2 : RETRY_S;
-		h->pause = h->pause < RETRY_MAX_S ? h->pause : RETRY_MAX_S;
-		h->again = gt_clock() + h->pause;
-		return;
-	}
 	struct sockaddr_storage to;
-	int port = h->port + h->next++ % GT_RENDEZVOUS_PORTS;
-	memcpy(&to, a->ai_addr, a->ai_addrlen);
-	if (a->ai_family == AF_INET)
-		((struct sockaddr_in *)&to)->sin_port = htons((uint16_t)port);
-	else
-		((struct sockaddr_in6 *)&to)->sin6_port = htons((uint16_t)port);
-	if (port > 65535)
-		return;
+	socklen_t bytes;
+	if (!gt_port_search_next(&h->search, &to, &bytes))
+		return false;
 	h->line[0] = (struct host_conn){.c.fd = -1}; /* no message has been sent on the new connection */
-	gt_auth_connect(&h->auth, &h->node0, (struct sockaddr *)&to, a->ai_addrlen, (uint32_t)h->node, (uint32_t)h->nnodes);
+	gt_auth_connect(&h->auth, &h->node0, (struct sockaddr *)&to, bytes, (uint32_t)h->node, (uint32_t)h->nnodes);
 	if (h->node0.state == GT_AUTH_UNREACHABLE)
 		gt_auth_close(&h->node0);
+	return true;
 }
 
 /* ---- one turn ----------------------------------------------------------------------------------------------------------------------- */
@@ -231,8 +212,8 @@ bool gt_hosts_receive(struct gt_hosts *h, struct gt_host_message *out)
 	if (h->node0.state != GT_AUTH_NONE && now > h->node0.until)
 		gt_auth_close(&h->node0);
 	bool connects = !is_node0(h) && h->line[0].c.fd < 0 && (!h->news[FAILED].known || gt_hosts_pending(h));
-	for (int k = 0; k < GT_RENDEZVOUS_PORTS && connects && h->node0.state == GT_AUTH_NONE && now >= h->again; k++)
-		connect_to_node0(h);
+	for (int k = 0; k < GT_RENDEZVOUS_PORTS && connects && h->node0.state == GT_AUTH_NONE && connect_to_node0(h); k++)
+		;
 	for (int k = 1; k >= 0; k--) /* a stop is returned before a failure, because a host that was stopped has not failed */
 		if (h->news[k].fresh) {
 			h->news[k].fresh = false;
@@ -282,14 +263,12 @@ enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *
                            struct gt_err *err)
 {
 	struct gt_hosts *h = calloc(1, sizeof *h);
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
 	*rendezvous_fd = -1;
 	*out = NULL;
 	if (!h)
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	h->node = s->node;
 	h->nnodes = s->nnodes;
-	h->port = s->port;
 	h->listener = -1;
 	memcpy(h->token, token, sizeof h->token);
 	h->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -299,8 +278,8 @@ enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *
 	enum gt_code code = h->epoll >= 0 && h->line ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory or file descriptors for the other hosts");
 	if (code == GT_OK && is_node0(h))
 		code = open_listeners(h, s, rendezvous_fd, err);
-	else if (code == GT_OK && getaddrinfo(s->addr, NULL, &hints, &h->at))
-		h->at = NULL; /* no error here: the ranks of this host will report that node 0's name has no address */
+	else if (code == GT_OK) /* if node 0's name has no address, the ranks of this host will report it */
+		gt_port_search_open(&h->search, s->addr, s->port);
 	if (code == GT_OK && gt_auth_open(&h->auth, GT_HOSTS_MAGIC, h->token, sizeof h->token, h->listener, h->nnodes))
 		watch_fd(h, h->auth.epoll, count_peers(h));
 	else if (code == GT_OK)
@@ -336,8 +315,7 @@ void gt_hosts_close(struct gt_hosts *h)
 	gt_auth_shut(&h->auth);
 	gt_fd_close(&h->listener);
 	gt_fd_close(&h->epoll);
-	if (h->at)
-		freeaddrinfo(h->at);
+	gt_port_search_close(&h->search);
 	free(h->line);
 	explicit_bzero(h, sizeof *h);
 	free(h);

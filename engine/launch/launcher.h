@@ -54,9 +54,16 @@ struct gt_launch_end {
 	int restarts;       /* number of attempts before this one */
 };
 
+/* The checkpoint from which an attempt of an elastic run starts. */
+struct gt_launch_from {
+	int64_t step; /* -1: no checkpoint, the run starts from the beginning */
+	bool exact;   /* the directory has later checkpoints, which belong to an abandoned part of the run */
+};
+
 struct gt_launch_spec {
 	int nproc;              /* ranks on this host */
 	int node, nnodes;       /* number of this host, from 0, and of all hosts, each with nproc ranks; nnodes 0 means 1 */
+	int min_nodes;          /* elastic run (launch/members.h): minimum number of hosts, and nnodes is the maximum; 0: the number is fixed */
 	const char *addr;       /* address of the host of rank 0; NULL with one host */
 	int port;               /* port of the rendezvous on that host */
 	const void *token;      /* GT_TOKEN_SIZE bytes, the same on every host; NULL: a random token, for one host */
@@ -70,10 +77,16 @@ struct gt_launch_spec {
 	/* Called before a restart; returns the arguments of the next attempt ("resume" instead of "run"), or NULL to end the run. NULL: restart
 	 * with the same arguments. */
 	char *const *(*again)(void *user, const struct gt_launch_end *last);
+	/* Elastic run: on host 0, returns the checkpoint from which the next attempt starts. */
+	struct gt_launch_from (*find_from)(void *user);
+	/* Elastic run: returns the arguments of an attempt that starts from a checkpoint. NULL: this host cannot take part, and err has the
+	 * reason. */
+	char *const *(*args_from)(void *user, const struct gt_launch_from *from, struct gt_err *err);
+	const unsigned char *identity; /* elastic run: digest (GT_TOKEN_SIZE bytes) of what must be equal on all hosts: config, version */
 	/* Called with one line, without its newline, that a rank has printed or that announces a restart. The launcher waits until the call
 	 * returns. */
 	void (*say)(void *user, const char *line);
-	void *user;             /* first argument of again and say */
+	void *user;             /* first argument of again, find_from, args_from and say */
 };
 
 /* Runs all attempts until every rank has ended. Returns end->code and, after a failure, fills err with end->why. Call it on the main thread
@@ -105,6 +118,10 @@ int gt_rank_end_fd(const struct gt_rank_link *l);
  * bytes), or "the run is ending" if the launcher sent no reason. One thread at a time may call it. */
 void gt_rank_end_reason(const struct gt_rank_link *l, char *out, size_t size);
 
+/* Exit code of a rank that has saved a checkpoint because the hosts of its run change (128 + SIGUSR2, which no rank catches). */
+#define GT_RANK_REGROUP 140
+/* Returns whether the ranks should agree to save a checkpoint and to exit with GT_RANK_REGROUP. Only ranks of host 0 get true. */
+bool gt_rank_must_regroup(const struct gt_rank_link *l);
 /* Reports to the launcher that `step` optimizer steps are done. */
 void gt_rank_report_progress(struct gt_rank_link *l, int64_t step);
 /* Reports progress to the launcher and names the phase that follows, for messages ("saving a checkpoint"). allow_s: seconds that may pass

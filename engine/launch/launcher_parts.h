@@ -1,5 +1,5 @@
-/* Internal header of attempt.c, launcher_run.c, launcher_signals.c, supervise.c, cpu_affinity.c and rank.c; launch/launcher.h describes the
- * launcher. */
+/* Internal header of attempt.c, elastic.c, launcher_run.c, launcher_signals.c, supervise.c, cpu_affinity.c and rank.c; launch/launcher.h
+ * describes the launcher. */
 #ifndef GT_LAUNCH_LAUNCHER_PARTS_H
 #define GT_LAUNCH_LAUNCHER_PARTS_H
 
@@ -10,7 +10,7 @@
 
 /* ---- the board: a memfd that the launcher and all ranks of the host map into memory ------------------------------------------ */
 #define GT_BOARD_MAGIC 0x67746264u /* "gtbd" */
-#define GT_BOARD_VERSION 2
+#define GT_BOARD_VERSION 3
 
 struct gt_board_slot { /* one slot for each rank of this host; only that rank writes to it */
 	_Alignas(128) _Atomic uint64_t beats; /* number of progress reports */
@@ -25,6 +25,7 @@ struct gt_board {
 	int32_t local_world, port; /* ranks on this host; port of the rendezvous */
 	unsigned char token[GT_TOKEN_SIZE];
 	char addr[GT_ADDR_SIZE];   /* address of the host of rank 0 */
+	_Atomic uint32_t regroup;  /* 1: gt_rank_must_regroup() returns true */
 	struct gt_board_slot slot[]; /* [local_world] */
 };
 
@@ -58,6 +59,7 @@ static inline bool gt_child_alive(const struct gt_child *c)
 }
 
 struct gt_hosts;
+struct gt_members;
 struct gt_attempt {
 	const struct gt_launch_spec *spec;
 	int restarts;            /* number of attempts before this one */
@@ -65,6 +67,7 @@ struct gt_attempt {
 	size_t board_bytes;
 	int board_fd, listen_fd; /* the board's memfd; rank 0's listening socket */
 	struct gt_hosts *hosts;  /* connection to the launchers of other hosts; NULL: there is one host */
+	struct gt_members *members; /* elastic run: connection to the launchers of other hosts for the whole run; else NULL */
 	struct gt_child *child;  /* [spec->nproc] */
 	int started;             /* number of ranks that were started */
 	int signal_fd;           /* descriptor of gt_signal_fd() */
@@ -79,6 +82,13 @@ struct gt_attempt {
  * failure. mask: the signal mask of the ranks. */
 enum gt_code gt_attempt_open(struct gt_attempt *a, char *const *argv, const sigset_t *mask, struct gt_err *err);
 void gt_attempt_close(struct gt_attempt *a);
+/* In launcher_run.c. Runs one attempt: opens it, supervises it and closes it. Returns the error of gt_attempt_open. */
+enum gt_code gt_attempt_run(struct gt_attempt *a, char *const *argv, const sigset_t *mask, bool kill_leftovers, struct gt_launch_end *end,
+                            struct gt_err *err);
+/* In launcher_run.c. Returns the seconds before restart number `restarts` + 1. */
+double gt_attempt_backoff(const struct gt_launch_spec *s, int restarts);
+/* In elastic.c. Runs the attempts of an elastic run (a->spec->min_nodes) until it has ended on this host. */
+enum gt_code gt_elastic_run(struct gt_attempt *a, const sigset_t *mask, bool kill_leftovers, struct gt_launch_end *end, struct gt_err *err);
 /* In supervise.c. Supervises the ranks until all have ended. */
 void gt_attempt_supervise(struct gt_attempt *a, struct gt_launch_end *end);
 /* In launcher_signals.c. Blocks the signals that concern a run and returns a descriptor that receives them, -1 on failure. *before: the

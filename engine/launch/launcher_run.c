@@ -26,9 +26,34 @@ static enum gt_code check_spec(const struct gt_launch_spec *s, struct gt_err *er
 	if (s->nnodes > 1 && (!s->addr || !*s->addr || strlen(s->addr) >= GT_ADDR_SIZE || s->port < 1 || s->port > 65535))
 		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs the address and port of rank 0: --master-addr and --master-port",
 		               s->nnodes);
+	if (s->min_nodes && s->port > 65535 - 2)
+		return gt_fail(err, GT_EUSAGE, "--master-port %d: expected at most %d, because --nnodes %d:%d uses three ports", s->port, 65535 - 2,
+		               s->min_nodes, s->nnodes);
 	if (s->nnodes > 1 && !s->token)
 		return gt_fail(err, GT_EUSAGE, "a run on %d hosts needs a token that is the same on all hosts: --token-file", s->nnodes);
 	return GT_OK;
+}
+
+double gt_attempt_backoff(const struct gt_launch_spec *s, int restarts)
+{
+	double wait = s->backoff_s > 0 ? s->backoff_s : 1;
+	for (int i = 0; i < restarts && wait < 60; i++)
+		wait *= 2;
+	return wait < 60 ? wait : 60;
+}
+
+enum gt_code gt_attempt_run(struct gt_attempt *a, char *const *argv, const sigset_t *mask, bool kill_leftovers, struct gt_launch_end *end,
+                            struct gt_err *err)
+{
+	enum gt_code code = gt_attempt_open(a, argv, mask, err);
+	if (code == GT_OK) {
+		*end = (struct gt_launch_end){.rank = -1, .step = -1, .restarts = a->restarts};
+		gt_attempt_supervise(a, end);
+	}
+	gt_attempt_close(a);
+	if (kill_leftovers)
+		gt_attempt_kill_leftovers();
+	return code;
 }
 
 /* Decides whether another attempt follows. If so, waits for the back-off, sets *argv to its arguments and returns true. If the user has
@@ -41,11 +66,7 @@ static bool next_attempt_args(struct gt_attempt *a, struct gt_launch_end *end, c
 		return false;
 	if (!a->stop_signal && s->again && !(*argv = s->again(s->user, end)))
 		return false;
-	double wait = s->backoff_s > 0 ? s->backoff_s : 1, until;
-	for (int i = 0; i < a->restarts && wait < 60; i++)
-		wait *= 2;
-	wait = wait < 60 ? wait : 60;
-	until = gt_clock() + wait;
+	double wait = gt_attempt_backoff(s, a->restarts), until = gt_clock() + wait;
 	if (!a->stop_signal) {
 		a->restarts++;
 		snprintf(line, sizeof line, "%s; restart %d of %d in %.3g s", end->why, a->restarts, s->max_restarts, wait);
@@ -64,7 +85,7 @@ static bool next_attempt_args(struct gt_attempt *a, struct gt_launch_end *end, c
 static enum gt_code reserve_descriptors(const struct gt_launch_spec *s, struct gt_err *err)
 {
 	char who[64];
-	int need = 2 * s->nproc + 8 + (s->nnodes > 1 ? s->nnodes + 5 : 0);
+	int need = 2 * s->nproc + 8 + (s->nnodes > 1 ? s->nnodes + 5 : 0) + (s->min_nodes ? s->nnodes + 5 : 0);
 	snprintf(who, sizeof who, "%d rank%s on this host", s->nproc, s->nproc == 1 ? "" : "s");
 	return gt_descriptors_reserve(need, need + SPARE, who, err);
 }
@@ -103,16 +124,10 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &chld);
 	a.signal_fd = gt_signal_fd(&mask);
 	enum gt_code code = a.signal_fd < 0 ? gt_fail(err, GT_EFAIL, "cannot wait for signals: %s", strerror(errno)) : GT_OK;
-	for (bool more = code == GT_OK; more;) {
-		code = gt_attempt_open(&a, argv, &mask, err);
-		if (code == GT_OK) {
-			int before = a.restarts;
-			*end = (struct gt_launch_end){.rank = -1, .step = -1, .restarts = before};
-			gt_attempt_supervise(&a, end);
-		}
-		gt_attempt_close(&a);
-		if (alone)
-			gt_attempt_kill_leftovers();
+	if (code == GT_OK && spec->min_nodes)
+		code = gt_elastic_run(&a, &mask, alone, end, err);
+	for (bool more = code == GT_OK && !spec->min_nodes; more;) {
+		code = gt_attempt_run(&a, argv, &mask, alone, end, err);
 		more = code == GT_OK && next_attempt_args(&a, end, &argv);
 	}
 	restore_signals(&mask, &chld, a.signal_fd);

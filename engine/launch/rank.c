@@ -153,6 +153,11 @@ void gt_rank_end_reason(const struct gt_rank_link *l, char *out, size_t size)
 		snprintf(out, size, "the run is ending");
 }
 
+bool gt_rank_must_regroup(const struct gt_rank_link *l)
+{
+	return l && atomic_load_explicit(&l->board->regroup, memory_order_relaxed);
+}
+
 void gt_rank_report_progress(struct gt_rank_link *l, int64_t step)
 {
 	if (!l)

@@ -4,6 +4,7 @@
 #include "base/descriptors.h"
 #include "launch/hosts.h"
 #include "launch/launcher_parts.h"
+#include "launch/members.h"
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -345,9 +346,11 @@ static void reap_rank(struct watch *w, int local)
 static bool wait_events(struct watch *w, bool more_output)
 {
 	struct gt_attempt *a = w->a;
-	struct pollfd p[2 + 2 * GT_LAUNCH_MAX] = {{.fd = a->signal_fd, .events = POLLIN}, {.fd = gt_hosts_fd(a->hosts), .events = POLLIN}};
+	struct pollfd p[3 + 2 * GT_LAUNCH_MAX] = {{.fd = a->signal_fd, .events = POLLIN},
+	                                          {.fd = gt_hosts_fd(a->hosts), .events = POLLIN},
+	                                          {.fd = gt_members_fd(a->members), .events = POLLIN}};
 	struct gt_host_message word;
-	int n = 2;
+	int n = 3;
 	double wait = a->spec->timeout_s > 0 && a->spec->timeout_s < 4 * TICK_S ? a->spec->timeout_s / 4 : TICK_S;
 	for (int i = 0; i < a->spec->nproc; i++) {
 		p[n++] = (struct pollfd){.fd = a->child[i].link, .events = POLLIN};
@@ -359,9 +362,9 @@ static bool wait_events(struct watch *w, bool more_output)
 	gt_attempt_signals(a);
 	more_output = false;
 	for (int i = 0; i < a->spec->nproc; i++) {
-		if (p[2 + 2 * i].revents)
-			read_error(&a->child[i]);
 		if (p[3 + 2 * i].revents)
+			read_error(&a->child[i]);
+		if (p[4 + 2 * i].revents)
 			more_output |= read_output(w, i, BURST);
 	}
 	while (gt_hosts_receive(a->hosts, &word))
@@ -369,6 +372,10 @@ static bool wait_events(struct watch *w, bool more_output)
 			handle_host_stop(w, &word);
 		else
 			record_host_failure(w, &word);
+	if (gt_members_poll(a->members, &word))
+		record_host_failure(w, &word);
+	if (gt_members_regroup(a->members))
+		atomic_store_explicit(&a->board->regroup, 1, memory_order_relaxed);
 	return more_output;
 }
 
@@ -376,7 +383,8 @@ static bool wait_events(struct watch *w, bool more_output)
  * then still arrive. */
 static bool expects_stop_message(const struct watch *w)
 {
-	return w->orderly && !w->a->stop_signal && w->a->hosts && w->failed_at < 0 && gt_clock() < w->orderly_at + HOST_WAIT_S;
+	return w->orderly && w->orderly != GT_RANK_REGROUP && !w->a->stop_signal && w->a->hosts && w->failed_at < 0 &&
+	       gt_clock() < w->orderly_at + HOST_WAIT_S;
 }
 
 /* Call it when all ranks have ended after the user's signal. Sets the exit code, and a message with the step and the host that received

@@ -218,7 +218,7 @@ static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_e
 	if (o.against && t.s) /* also after an error, because the calls before it were compared */
 		compared = gt_session_write_comparison(t.s, j->dir, code == GT_OK ? err : NULL);
 	code = code == GT_OK ? compared : code;
-	if (code != GT_OK)
+	if (code != GT_OK && code != GT_RANK_REGROUP)
 		gt_run_end_failed(&t, code, err->msg);
 	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than the launcher allows. If
 	 * ranks are threads, another thread may have caused the error of the run. */
@@ -304,7 +304,13 @@ static enum gt_code check_before_launch(const struct job *j, const struct gt_ran
 {
 	const struct gt_run_opts *o = j->opts;
 	int world = r->threads > 1 ? r->threads : r->nproc * (o->nnodes > 1 ? o->nnodes : 1);
+	if (o->min_nodes && !*j->dir)
+		return gt_conf_refuse(j->c, "checkpoint.dir", err,
+		                      "--nnodes %d:%d needs a directory of the run, which all hosts share; add --out DIR", o->min_nodes, o->nnodes);
 	GT_TRY(gt_world_plan_preflight(j->c, o->device, world, j->from ? NULL : check_pretrained, err));
+	for (int n = o->min_nodes; n && n < o->nnodes; n++) /* the number of hosts may become any of these */
+		if (gt_world_plan_preflight(j->c, o->device, r->nproc * n, NULL, err) != GT_OK)
+			return gt_fail_prefix(err, "--nnodes %d:%d with %d host%s", o->min_nodes, o->nnodes, n, n == 1 ? "" : "s");
 	return *j->dir && !j->from && !o->node_rank ? gt_refuse_used(j->dir, err) : GT_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "train/run_ranks.h"
 #include "base/clock.h"
+#include "base/sha256.h"
 #include "exec/device.h"
 #include "launch/launcher_parts.h"
 #include "launch/rendezvous.h"
@@ -45,6 +46,22 @@ static const char *device_word(const struct gt_conf *c, const struct gt_run_opts
 	return o->device ? o->device : c->device;
 }
 
+/* Checks whether the number of hosts of this run may change. */
+static enum gt_code check_elastic(const struct gt_conf *c, const struct gt_run_opts *o, struct gt_err *err)
+{
+	if (o->nnodes < 2)
+		return gt_fail(err, GT_EUSAGE, "--nnodes %d:%d: expected a maximum of at least 2 hosts", o->min_nodes, o->nnodes);
+	if (c->data.batch_per_rank > 0)
+		return gt_conf_refuse(c, "data.batch_per_rank", err,
+		                      "--nnodes %d:%d and data.batch_per_rank cannot be combined, because the batch would change with the number "
+		                      "of hosts; set data.batch", o->min_nodes, o->nnodes);
+	if (c->data.sampler == GT_SAMPLER_TORCH)
+		return gt_conf_refuse(c, "data.sampler", err,
+		                      "--nnodes %d:%d and data.sampler = \"torch\" cannot be combined, because the order of the samples would "
+		                      "change with the number of hosts", o->min_nodes, o->nnodes);
+	return GT_OK;
+}
+
 static enum gt_code check_rank_options(const struct gt_conf *c, const struct gt_run_opts *o, const struct gt_world *w, struct gt_err *err)
 {
 	const struct gt_strategy *s = gt_strategy_of(c->parallel.mode);
@@ -67,6 +84,8 @@ static enum gt_code check_rank_options(const struct gt_conf *c, const struct gt_
 		return gt_fail(err, GT_EUSAGE, "--max-restarts: expected ranks that gtrain started (--nproc), but %s started the ranks and must "
 		               "restart them",
 		               w->how);
+	if (o->min_nodes)
+		GT_TRY(check_elastic(c, o, err));
 	if (o->nnodes <= 1 && (o->node_rank || o->master_addr || o->master_port))
 		return gt_fail(err, GT_EUSAGE, "%s: expected also --nnodes, because the run has only one host otherwise",
 		               o->master_addr   ? "--master-addr"
@@ -136,13 +155,21 @@ static bool has_checkpoint(const char *dir)
 	return true;
 }
 
-static char *const *next_attempt_args(void *user, const struct gt_launch_end *last)
+/* Returns whether the next attempt must start from the checkpoint l->step although the directory may have later ones: a run that went back
+ * to an earlier checkpoint restarts from that checkpoint until its first commit, because the newest checkpoint belongs to the abandoned
+ * line. */
+static bool goes_back(const struct launch *l)
 {
-	struct launch *l = user;
-	bool resume = !l->o->run_argv || has_checkpoint(l->dir);
+	int64_t newest;
+	return l->step >= 0 && gt_ckpt_newest_serial(l->dir, &newest, NULL) == GT_OK && newest == l->serial;
+}
+
+/* Returns the command line of an attempt. step: value of --from; -1: none. NULL: the time limit of the run has passed, or there are too
+ * many arguments. */
+static char *const *make_attempt_args(struct launch *l, bool resume, int64_t step)
+{
 	char *const *from = resume ? l->o->resume_argv : l->o->run_argv;
 	size_t n = 0;
-	(void)last;
 	for (; from[n]; n++) {
 		if (n + 5 >= sizeof l->argv / sizeof *l->argv)
 			return NULL;
@@ -155,17 +182,56 @@ static char *const *next_attempt_args(void *user, const struct gt_launch_end *la
 		snprintf(l->limit, sizeof l->limit, "--time-limit=%.0fs", left);
 		l->argv[n++] = l->limit;
 	}
-	/* A run that went back to an earlier checkpoint restarts from that checkpoint until its first commit, because the newest checkpoint
-	 * belongs to the abandoned line. */
-	int64_t newest;
-	if (l->step >= 0 && gt_ckpt_newest_serial(l->dir, &newest, NULL) == GT_OK && newest == l->serial) {
-		snprintf(l->from, sizeof l->from, "--from=%lld", (long long)l->step);
+	if (step >= 0) {
+		snprintf(l->from, sizeof l->from, "--from=%lld", (long long)step);
 		l->argv[n++] = l->from;
 	}
 	l->argv[n++] = "--";
 	l->argv[n++] = (char *)(resume ? l->dir : l->c->path);
 	l->argv[n] = NULL;
 	return l->argv;
+}
+
+static char *const *next_attempt_args(void *user, const struct gt_launch_end *last)
+{
+	struct launch *l = user;
+	(void)last;
+	return make_attempt_args(l, !l->o->run_argv || has_checkpoint(l->dir), goes_back(l) ? l->step : -1);
+}
+
+/* Returns the step of the newest checkpoint, or of the checkpoint with this step if `step` is not -1; -1: there is none. */
+static int64_t find_checkpoint(const char *dir, int64_t step)
+{
+	struct gt_ckpt *c;
+	char name[24] = "latest";
+	if (step >= 0)
+		snprintf(name, sizeof name, "%lld", (long long)step);
+	if (gt_ckpt_open(dir, name, false, NULL, NULL, &c, NULL) != GT_OK)
+		return -1;
+	step = gt_ckpt_meta(c)->step;
+	gt_ckpt_close(c);
+	return step;
+}
+
+static struct gt_launch_from find_start(void *user)
+{
+	const struct launch *l = user;
+	bool exact = goes_back(l);
+	return (struct gt_launch_from){exact ? l->step : find_checkpoint(l->dir, -1), exact};
+}
+
+static char *const *elastic_args(void *user, const struct gt_launch_from *from, struct gt_err *err)
+{
+	struct launch *l = user;
+	char *const *args = NULL;
+	if (from->step < 0 && !l->o->run_argv)
+		gt_fail(err, GT_ENOINPUT, "host 0 starts the run from the beginning: start this host with `gtrain run`, too");
+	else if (from->step >= 0 && find_checkpoint(l->dir, from->step) < 0)
+		gt_fail(err, GT_ENOINPUT, "%s: there is no checkpoint of step %lld, from which host 0 continues: the hosts of a run with --nnodes "
+		        "%d:%d must share the directory of the run", l->dir, (long long)from->step, l->o->min_nodes, l->o->nnodes);
+	else if (!(args = make_attempt_args(l, from->step >= 0, from->exact ? from->step : -1)))
+		gt_fail(err, GT_EPEER, "the time limit of the run has passed between two attempts");
+	return args;
 }
 
 static void forward_line(void *user, const char *line)
@@ -175,16 +241,27 @@ static void forward_line(void *user, const char *line)
 		l->o->say(l->o->user, line);
 }
 
+/* Computes a digest of what must be equal on all hosts. */
+static void hash_identity(const struct gt_conf *c, unsigned char out[GT_TOKEN_SIZE])
+{
+	struct gt_sha256 s;
+	gt_sha256_start(&s);
+	gt_sha256_add(&s, GT_VERSION, sizeof GT_VERSION);
+	gt_sha256_add(&s, c->text, strlen(c->text));
+	gt_sha256_end(&s, out);
+}
+
 enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, const char *dir, const struct gt_ckpt *from,
                              const struct gt_run_opts *o, struct gt_err *err)
 {
-	unsigned char token[GT_TOKEN_SIZE];
+	unsigned char token[GT_TOKEN_SIZE], identity[GT_TOKEN_SIZE];
 	struct gt_launch_end end;
 	struct launch l = {.c = c, .o = o, .dir = dir, .began = gt_clock(), .step = from ? gt_ckpt_meta(from)->step : -1};
 	struct gt_launch_spec spec = {
 		.nproc = r->nproc,
 		.node = o->node_rank,
 		.nnodes = o->nnodes,
+		.min_nodes = o->min_nodes,
 		.addr = o->master_addr,
 		.port = o->master_port ? o->master_port : MASTER_PORT,
 		.argv = o->argv,
@@ -193,6 +270,9 @@ enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, 
 		.pin = r->nproc > 1,
 		.capture = r->capture,
 		.again = next_attempt_args,
+		.find_from = find_start,
+		.args_from = elastic_args,
+		.identity = identity,
 		.say = forward_line,
 		.user = &l,
 	};
@@ -202,6 +282,7 @@ enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, 
 	}
 	if (from)
 		GT_TRY(gt_ckpt_newest_serial(dir, &l.serial, err));
+	hash_identity(c, identity);
 	size_t existed = *dir ? gt_ckpt_dir_existing(dir) : 0;
 	ino_t log = gt_run_log_inode(dir);
 	enum gt_code code = gt_launch_run(&spec, &end, err);

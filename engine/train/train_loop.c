@@ -238,15 +238,15 @@ static enum gt_code collect_oldest_window(struct gt_trainer *t, struct gt_err *e
 
 #define AGREE_S 0.02 /* seconds between two exchanges of ranks about signals and time limits */
 
-/* Exchanges events that only one rank may have observed: a signal, or the end of the time limit. All ranks do this after the same window
- * (group of steps that are queued at once). Rank 0 determines the number of windows until the next exchange and the number of steps in a
- * window, because the clocks of ranks differ. */
+/* Exchanges events that only one rank may have observed: a signal, the end of the time limit, or a change of hosts. All ranks do this after
+ * the same window (group of steps that are queued at once). Rank 0 determines the number of windows until the next exchange and the number
+ * of steps in a window, because the clocks of ranks differ. */
 static enum gt_code exchange_stop_signals(struct gt_trainer *t, struct gt_err *err)
 {
 	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
 	double now = gt_clock();
-	int64_t v[5] = {gt_signals_pending(), t->opts->time_limit_s > 0 && now - t->start >= t->opts->time_limit_s,
-	                c->every_minutes > 0 && now - t->saved_at >= 60 * c->every_minutes, 1};
+	int64_t v[6] = {gt_signals_pending(), t->opts->time_limit_s > 0 && now - t->start >= t->opts->time_limit_s,
+	                c->every_minutes > 0 && now - t->saved_at >= 60 * c->every_minutes, 1, 0, gt_rank_must_regroup(t->team->link)};
 	if (t->s->at.world > 1) {
 		if (t->windows < t->agree_at)
 			return GT_OK;
@@ -261,7 +261,7 @@ static enum gt_code exchange_stop_signals(struct gt_trainer *t, struct gt_err *e
 				v[3] = (int64_t)(AGREE_S / (window_s > 1e-6 ? window_s : 1e-6));
 		}
 		double begin = gt_clock();
-		GT_TRY(gt_team_max(t->team, v, 5, err));
+		GT_TRY(gt_team_max(t->team, v, 6, err));
 		t->waited_s += gt_clock() - begin;
 		t->agree_at = t->windows + v[3];
 		x->rank0_step_s = 1e-9 * (double)v[4];
@@ -269,6 +269,7 @@ static enum gt_code exchange_stop_signals(struct gt_trainer *t, struct gt_err *e
 	t->signal = t->signal ? t->signal : (int)v[0];
 	t->timed_out = v[1];
 	t->minutes_due = v[2];
+	t->regroups = v[5];
 	return GT_OK;
 }
 
@@ -316,7 +317,7 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 		x->waited = NULL; /* do not count waits of evaluations and checkpoints as waits of steps */
 		t->steps_s += timed ? gt_clock() - begin : 0;
 		/* After a signal, the time limit or checkpoint.every_minutes, no more steps are queued until the queued ones are complete. */
-		stop = t->signal || t->timed_out || t->minutes_due;
+		stop = t->signal || t->timed_out || t->minutes_due || t->regroups;
 		if (x->queued)
 			continue;
 		GT_TRY(gt_trainer_evaluate_and_save(t, epoch, step, err));
@@ -328,6 +329,10 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 		if (t->timed_out) {
 			GT_TRY(gt_trainer_save(t, false, err));
 			return report_end(t, "time limit", err);
+		}
+		if (t->regroups) { /* the run goes on in other processes, so its log gets no end */
+			GT_TRY(gt_trainer_save(t, false, err));
+			return gt_fail(err, (enum gt_code)GT_RANK_REGROUP, "the hosts of the run change after step %lld", (long long)t->state.step);
 		}
 	}
 	return report_end(t, gt_trainer_complete(t->s->conf, t->state.step, t->state.epoch) ? "ok" : "early stop", err);

@@ -50,6 +50,7 @@ struct gt_trainer {
 	int64_t windows;                  /* number of windows (groups of steps that are queued at once) that are complete */
 	int64_t agree_at;                 /* value of `windows` at which ranks next exchange signals and time limits */
 	bool timed_out, minutes_due;      /* the last exchange found that the time limit has passed; that checkpoint.every_minutes has passed */
+	bool regroups;                    /* the last exchange found that the hosts of the run change (GT_RANK_REGROUP) */
 	int signal;                       /* the signal that ends the run, on all ranks; 0: none */
 };
 

@@ -187,6 +187,18 @@ gives no_address 64 err "expected also --master-addr" run ddp.cfg --nproc 2 --nn
 gives one_host 64 err "--node-rank: expected also --nnodes" run ddp.cfg --nproc 2 --node-rank 1 -o x
 gives no_such_node 64 err "--node-rank 2: expected a number below --nnodes 2" run ddp.cfg --nnodes 2 --node-rank 2 \
 	--master-addr 192.0.2.1 -o x
+elastic=(run ddp.cfg --nproc 1 --master-addr 127.0.0.1 --token-file token -o x)
+gives elastic_range 64 err "--nnodes: expected a minimum that is not above the maximum, got '3:2'" "${elastic[@]}" --nnodes 3:2
+gives elastic_word 64 err "or two of them as MIN:MAX, got 'x'" "${elastic[@]}" --nnodes 1:x
+gives elastic_one 64 err "--nnodes 1:1: expected a maximum of at least 2 hosts" "${elastic[@]}" --nnodes 1:1
+gives elastic_port 64 err "--master-port 65534: expected at most 65533, because --nnodes 1:2 uses three ports" "${elastic[@]}" \
+	--nnodes 1:2 --master-port 65534
+gives elastic_sampler 78 err '--nnodes 1:2 and data.sampler = "torch" cannot be combined' "${elastic[@]}" --nnodes 1:2 -s data.sampler=torch
+gives elastic_batch 78 err "--nnodes 1:2 and data.batch_per_rank cannot be combined" "${elastic[@]}" --nnodes 1:2 -s data.batch=0 \
+	-s data.batch_per_rank=15
+gives elastic_count 78 err "--nnodes 1:4 with 3 hosts: " "${elastic[@]}" --nnodes 1:4 -s reproducible=world -s data.batch=32
+gives elastic_dir 78 err "--nnodes 1:2 needs a directory of the run, which all hosts share" run ddp.cfg -s checkpoint.dir= --nproc 1 \
+	--master-addr 127.0.0.1 --token-file token --nnodes 1:2
 gives single_nproc 78 err "--nproc 2 and parallel.mode = \"single\" cannot be combined" run ddp.cfg -s parallel.mode=single --nproc 2 -o x
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives single_joins 78 err \
 	"torchrun started 2 ranks, which cannot be combined with parallel.mode = \"single\"" run ddp.cfg -s parallel.mode=single -o x

@@ -215,6 +215,7 @@ struct gt_session {
 	struct gt_loss_spec loss;           /* train.loss with its keys */
 	struct gt_device device;            /* owned; closed last, except for the arena */
 	const char *family;                 /* kind of device: "cpu", "cuda"; "null": a plan without a device, for either kind */
+	bool overlaps;                      /* a thread of the executor executes the communication stream (exec/comm_thread.h) */
 	bool queues;                        /* the device executes steps asynchronously in streams, so the host need not wait for each step */
 
 	struct gt_session_data data;

@@ -46,8 +46,8 @@ still=(-s data.shuffle=false -s checkpoint.every_steps=0 -s train.optimizer.lr=1
 	-s parallel.bucket_mb=0.01)
 same_samples=(-s data.samples=1 -s data.batch=0 -s data.batch_per_rank=1 -s data.sampler=torch) # every rank repeats the only sample
 for m in ddp zero1 1f1b\*2; do
-	mode_args $m 2
-	[ $m = 1f1b\*2 ] && mode+=(-s parallel.chunks=1)
+	mode_args "$m" 2
+	[ "$m" = 1f1b\*2 ] && mode+=(-s parallel.chunks=1)
 	name=${m%\**}
 	if train exact "$tmp/net.cfg" "${mode[@]}" "${still[@]}" -s data.batch=2 -s data.samples=2 -s train.steps=1 &&
 		train run "$tmp/net.cfg" "${mode[@]}" "${still[@]}" -s data.batch=2 -s data.samples=2 -s train.steps=1 \
@@ -59,7 +59,7 @@ for m in ddp zero1 1f1b\*2; do
 done
 for m in ddp zero1; do
 	for n in 2 4; do
-		mode_args $m $n
+		mode_args "$m" "$n"
 		if train exact "$tmp/net.cfg" "${mode[@]}" "${still[@]}" "${same_samples[@]}" -s train.steps=1 &&
 			train $m.$n "$tmp/net.cfg" "${mode[@]}" "${still[@]}" "${same_samples[@]}" -s train.steps=16 -s parallel.compress=bf16; then
 			holds "feedback_$m.$n" feedback "$tmp/$m.$n" 16 "$tmp/exact"

@@ -100,7 +100,7 @@ static void child(const struct ranks *r, const struct gt_comm_api *api, struct g
 	struct guest guest = {.hall = hall, .rank = rank, .world = r->world, .timeout_s = spec.timeout_s, .meddle = r->meddle};
 	spec.exchange = exchange;
 	spec.user = &guest;
-	spec.addr = r->addr;
+	spec.addr = r->enter ? r->enter(rank, r->ctx) : r->addr;
 	struct gt_comm *c = NULL;
 	enum gt_code code = api->open(&spec, &c, &note->err);
 	if (r->open_fails)

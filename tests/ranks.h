@@ -33,6 +33,8 @@ struct ranks {
 	const struct gt_comm_boot *boot;                                           /* NULL: a new one */
 	const struct gt_comm_boot *boot_of_1;                                      /* rank 1's, if it is another one */
 	const char *addr;                                                          /* gt_comm_spec's */
+	/* in the rank's process before open(), for a rank that changes its surroundings; returns gt_comm_spec's addr; NULL: no such function */
+	const char *(*enter)(int rank, const void *ctx);
 	void (*meddle)(int rank, int world, const char *key, void *all, size_t n); /* at the end of each exchange of open() */
 };
 

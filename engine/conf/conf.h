@@ -27,6 +27,7 @@ enum gt_on_error { GT_ON_ERROR_STOP, GT_ON_ERROR_SKIP };
 enum gt_targets { GT_TARGETS_CLASS, GT_TARGETS_LABELS, GT_TARGETS_NUMBERS };
 enum gt_tta { GT_TTA_NONE, GT_TTA_MIRROR, GT_TTA_MIRROR_TRANSLATE };
 enum gt_across { GT_ACROSS_DDP, GT_ACROSS_ZERO };
+enum gt_compress { GT_COMPRESS_NONE, GT_COMPRESS_BF16 };
 enum gt_pipe_schedule { GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_INTERLEAVED, GT_PIPE_ZERO_BUBBLE };
 
 #define GT_MAX_CH 16
@@ -166,6 +167,7 @@ struct gt_conf_parallel {
 	int cut[GT_MAX_LIST];   /* indices, ascending, of the layers in cuts */
 	bool sync_bn;
 	double bucket_mb;
+	int compress; /* enum gt_compress */
 	bool host_staged;
 	int64_t shards; /* reproducible = "world": number of virtual shards of a batch */
 	double timeout; /* seconds without progress after which a rank is treated as lost */

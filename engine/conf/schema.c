@@ -386,6 +386,9 @@ const struct gt_row gt_rows[] = {
      .help = "compute the batch statistics of batch normalisation over all ranks"},
     {"parallel.bucket_mb", GT_T_FLOAT, AT(parallel.bucket_mb), "25.0", 0, 4096, GT_R_ABOVE, MODE(GT_MODE_WORDS_OF_PROCESSES),
      .help = "size of a gradient bucket in MiB; the gradients of a bucket are reduced together"},
+    {"parallel.compress", GT_T_ENUM, AT(parallel.compress), "\"none\"", .values = "none|bf16", MODE(GT_MODE_WORDS_OF_PROCESSES),
+     .help = "type in which gradients are sent to other ranks; none: f32; bf16: half the bytes; each rank adds the rounding errors of a "
+             "step to its gradients of the next step (error feedback)"},
     {"parallel.timeout", GT_T_FLOAT, AT(parallel.timeout), "30.0", 0, 1.0e6, GT_R_ABOVE, MODE(GT_MODE_WORDS_OF_PROCESSES),
      .help = "number of seconds that ranks wait for each other; a rank without progress for this time counts as lost; at the start, ranks "
              "on several hosts wait for at least 300 s"},

@@ -334,6 +334,23 @@ static enum gt_code check_pipe(struct gt_reading *rd, struct gt_err *err)
 	return GT_OK;
 }
 
+static enum gt_code check_compress(struct gt_reading *rd, struct gt_err *err)
+{
+	const struct gt_conf *c = rd->conf;
+	if (c->precision == GT_PREC_FP16)
+		FAIL(rd, "parallel.compress",
+		     "expected \"none\" with precision = \"fp16\", whose loss scale changes the unit of the rounding errors from step to step; use "
+		     "precision = \"bf16\"");
+	if (c->reproducible == GT_REPRO_WORLD)
+		FAIL(rd, "parallel.compress",
+		     "expected \"none\" with reproducible = \"world\", because each rank rounds its own part of the gradients");
+	if (c->parallel.mode == GT_MODE_ZERO && c->parallel.stage > 1)
+		FAIL(rd, "parallel.compress",
+		     "expected \"none\" with parallel.stage = %" PRId64 ", because the rounding errors need as much memory on every rank as all "
+		     "gradients, which this stage divides among the ranks; use parallel.stage = 1", c->parallel.stage);
+	return GT_OK;
+}
+
 static enum gt_code check_log(struct gt_reading *rd, struct gt_err *err)
 {
 	const char *uri = rd->conf->log.mlflow.uri;
@@ -393,6 +410,8 @@ static enum gt_code check_run(struct gt_reading *rd, struct gt_err *err)
 		FAIL(rd, "train.clip_norm",
 		     "expected 0 with reproducible = \"world\" and parallel.mode = \"zero\", because the norm of sharded gradients depends on the "
 		     "number of ranks");
+	if (p->compress != GT_COMPRESS_NONE)
+		GT_TRY(check_compress(rd, err));
 	return p->mode == GT_MODE_PIPE ? check_pipe(rd, err) : GT_OK;
 }
 

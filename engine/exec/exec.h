@@ -63,8 +63,12 @@ struct gt_exec {
 	struct gt_comm *group[GT_GROUP_COUNT]; /* one communicator for each enum gt_group; NULL: there is one rank */
 	struct gt_batch *loaded_batches; /* the batches that the running program has loaded, one entry for each micro-batch; owned */
 	struct gt_rank_link *link; /* connection to the launcher that watches this rank; NULL: none */
+	/* executes the communication stream (comm_thread.h); owned; NULL: the device has streams, or communication does not overlap */
+	struct gt_comm_thread *comm_thread;
 	double *times;     /* for bench: total seconds of each program step, measured without graphs; NULL: not measured */
-	double *waited;    /* total seconds that this rank's thread spent in communication; NULL: not measured */
+	/* total seconds that this rank's thread spent in communication, or waiting for the communication stream; NULL: not measured */
+	double *waited;
+	bool overlaps;     /* true: gt_exec_open starts a thread for the communication stream; only on a device that uses host memory */
 	bool graphs;       /* capture and replay graphs, if the backend can */
 	int max_window_steps; /* maximum number of steps in a window; 0: as many steps as take about 0.1 s */
 	/* True if there are several ranks. All ranks must queue the same number of steps in a window, so gt_exec_window_size then uses

@@ -53,35 +53,39 @@ static enum gt_code exchange_transfers(const struct gt_prog *p, int i, struct gt
 	return c->api->exchange(c, list, n, first->stream, err);
 }
 
-enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int slot, struct gt_err *err)
+enum gt_code gt_exec_communicate(const struct gt_exec *x, const struct gt_prog *p, int i, int slot, struct gt_err *err)
 {
 	const struct gt_step *s = &p->step[i];
 	const struct gt_attr_comm *a = s->call->comm;
 	struct gt_comm *c = a->lane ? x->lane[a->lane] : x->group[a->group];
-	enum gt_code code;
+	if (!c)
+		return gt_fail(err, GT_EINTERNAL, "%s of %s: the communicator is not open", s->call->op, s->call->layer);
+	if (is_transfer(s))
+		return exchange_transfers(p, i, c, err);
+	if (a->kind == GT_COLL_BARRIER)
+		return c->api->barrier(c, s->stream, err);
+	struct gt_coll coll = {.what = s->call->layer,
+	                       .in = gt_exec_slot_address(x, *s->call->in, slot),
+	                       .out = gt_exec_slot_address(x, *s->call->out, slot),
+	                       .count = s->call->count,
+	                       .dtype = s->call->dtype,
+	                       .op = (enum gt_reduction)a->op,
+	                       .root = a->peer,
+	                       .stream = s->stream};
+	return find_collective(c->api, a->kind)(c, &coll, err);
+}
+
+enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int slot, struct gt_err *err)
+{
+	const struct gt_step *s = &p->step[i];
+	const struct gt_attr_comm *a = s->call->comm;
 	if (s->end) { /* sender and receiver are both on this rank, so the transfer is a copy */
 		const struct gt_call *from = a->kind == GT_COMM_SEND ? s->call : s->end, *to = a->kind == GT_COMM_SEND ? s->end : s->call;
 		return x->be->copy(x->dev, *to->out, *from->in, s->call->count * gt_dtype_size(s->call->dtype), GT_COPY_D2D, s->stream, err);
 	}
-	if (!c)
-		return gt_fail(err, GT_EINTERNAL, "%s of %s: the communicator is not open", s->call->op, s->call->layer);
 	double start = x->waited ? gt_clock() : 0;
 	gt_rank_set_waiting(x->link, true);
-	if (is_transfer(s)) {
-		code = exchange_transfers(p, i, c, err);
-	} else if (a->kind == GT_COLL_BARRIER) {
-		code = c->api->barrier(c, s->stream, err);
-	} else {
-		struct gt_coll coll = {.what = s->call->layer,
-		                       .in = gt_exec_slot_address(x, *s->call->in, slot),
-		                       .out = gt_exec_slot_address(x, *s->call->out, slot),
-		                       .count = s->call->count,
-		                       .dtype = s->call->dtype,
-		                       .op = (enum gt_reduction)a->op,
-		                       .root = a->peer,
-		                       .stream = s->stream};
-		code = find_collective(c->api, a->kind)(c, &coll, err);
-	}
+	enum gt_code code = gt_exec_communicate(x, p, i, slot, err);
 	gt_rank_set_waiting(x->link, false);
 	if (x->waited)
 		*x->waited += gt_clock() - start;

@@ -11,6 +11,9 @@ enum gt_code gt_exec_send(struct gt_exec *x, const struct gt_prog *p, int n, str
 enum gt_code gt_exec_step(struct gt_exec *x, const struct gt_prog *p, int i, int slot, int n, struct gt_loader *l, struct gt_err *err);
 /* Executes or queues program step p->step[i], which is a COMM step, for execution `slot` of a window. */
 enum gt_code gt_exec_comm(struct gt_exec *x, const struct gt_prog *p, int i, int slot, struct gt_err *err);
+/* Makes the communicator's call of a COMM step whose two ends are different ranks. It does not tell the launcher that this rank waits, nor
+ * count x->waited. */
+enum gt_code gt_exec_communicate(const struct gt_exec *x, const struct gt_prog *p, int i, int slot, struct gt_err *err);
 /* All calls are bound to the scalars of slot 0. If p points into these scalars, returns the corresponding address in the scalars of `slot`;
  * otherwise returns p. Do not use it for evaluations, whose steps all use slot 0. */
 static inline void *gt_exec_slot_address(const struct gt_exec *x, void *p, int slot)

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "exec/comm_thread.h"
 #include "exec/exec_parts.h"
 #include <stdlib.h>
 #include <string.h>
@@ -43,11 +44,12 @@ enum gt_code gt_exec_open(struct gt_exec *x, struct gt_err *err)
 		                                .scalars = (struct gt_scalars *)(void *)(p + GT_SCALER_BYTES),
 		                                .step_args = (struct gt_step_args *)(void *)(p + back)};
 	}
-	return GT_OK;
+	return x->overlaps ? gt_comm_thread_open(x, &x->comm_thread, err) : GT_OK;
 }
 
 void gt_exec_close(struct gt_exec *x)
 {
+	gt_comm_thread_close(x->comm_thread);
 	if (x->depth && !x->be->host_memory)
 		x->be->sync(x->dev, 0, NULL); /* copies that are still queued may use the memory that is freed below */
 	for (int i = 0; i < x->nprogs; i++)
@@ -230,6 +232,13 @@ static bool can_batch_launch(const struct gt_step *s)
 	return (s->kind == GT_STEP_LAUNCH || s->kind == GT_STEP_CHECK || s->kind == GT_STEP_UPDATE) && s->stream == 0;
 }
 
+static enum gt_code run_step(struct gt_exec *x, const struct gt_prog *p, int i, int slot, int n, struct gt_loader *l, struct gt_err *err)
+{
+	if (x->comm_thread && gt_comm_thread_takes(&p->step[i]))
+		return gt_comm_thread_step(x->comm_thread, p, i, slot, err);
+	return gt_exec_step(x, p, i, slot, n, l, err);
+}
+
 static enum gt_code run_steps(struct gt_exec *x, const struct gt_prog *p, struct gt_loader *l, int n, struct gt_err *err)
 {
 	bool lists = x->be->launch_list && n == 1 && !x->lockstep;
@@ -242,10 +251,10 @@ static enum gt_code run_steps(struct gt_exec *x, const struct gt_prog *p, struct
 				GT_TRY(run_list(x, p, i, end, err));
 				i = end;
 			} else {
-				GT_TRY(gt_exec_step(x, p, i++, slot, n, l, err));
+				GT_TRY(run_step(x, p, i++, slot, n, l, err));
 			}
 		}
-	return GT_OK;
+	return x->comm_thread ? gt_comm_thread_drain(x->comm_thread, err) : GT_OK;
 }
 
 /* Runs the program and measures each of its steps with device events, because the host queues steps ahead of the device. The time of a step

@@ -130,6 +130,8 @@ void gt_emit_zero(struct gt_emit *e)
 			r.offset += (size_t)level * level_bytes(s);
 			size_t bytes = gt_space_element(s, GT_A_GRAD, u->stale[i].end - u->stale[i].begin).offset;
 			gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .range = r, .bytes = bytes});
+			if (s->shards.spec.compressed) /* rounding errors would become gradients */
+				gt_emit_step(e, (struct gt_step){.kind = GT_STEP_CLEAR, .range = {GT_A_RESIDUAL, r.offset}, .bytes = bytes});
 		}
 }
 

@@ -58,6 +58,10 @@ void gt_layout_bytes(struct gt_space *s)
 		s->memory.bytes[GT_A_WORK] = arena_bytes(s, GT_A_WORK, s->shards.gather_slots);
 	if (s->layout.first->train) {
 		s->memory.bytes[GT_A_GRAD] = arena_bytes(s, GT_A_GRAD, 1) * (size_t)gt_at_least_one(s->memory.levels);
+		if (s->shards.spec.compressed) {
+			s->memory.bytes[GT_A_RESIDUAL] = arena_bytes(s, GT_A_RESIDUAL, 0);
+			s->memory.bytes[GT_A_WIRE] = (size_t)s->shards.widest * gt_element_size(s, GT_A_WIRE);
+		}
 		bool updates = s->shards.spec.sync != GT_SYNC_RANK0_UPDATE || s->shards.spec.rank == 0;
 		s->memory.bytes[GT_A_STATE] = updates ? arena_bytes(s, GT_A_STATE, 0) * (size_t)(s->layout.nstates + s->layout.more_states) : 0;
 	}

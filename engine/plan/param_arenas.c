@@ -68,6 +68,13 @@ enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, str
 	return GT_OK;
 }
 
+void gt_call_release(struct gt_space *s, struct gt_call *c)
+{
+	if (c->kernel)
+		s->be->release(s->dev, c->kernel);
+	c->kernel = NULL;
+}
+
 /* Returns the number of bytes of the arena METRICS in which the scalars of all ranks are gathered. */
 static size_t gathered_bytes(const struct gt_space *s)
 {
@@ -183,7 +190,7 @@ bool gt_space_sharded(const struct gt_space *s, enum gt_arena_id a)
 
 size_t gt_element_size(const struct gt_space *s, enum gt_arena_id a)
 {
-	return gt_dtype_size(a == GT_A_WORK ? s->layout.work : s->layout.master);
+	return gt_dtype_size(a == GT_A_WORK ? s->layout.work : a == GT_A_WIRE ? GT_BF16 : s->layout.master);
 }
 
 struct gt_range gt_space_element(const struct gt_space *s, enum gt_arena_id a, int64_t e)

@@ -36,6 +36,8 @@
 	X(GT_A_BUFFER, "buffers")        \
 	X(GT_A_ACT, "activations")       \
 	X(GT_A_SHARED_ACT, "rows of all ranks") /* activations: each rank writes its own rows and reads the rows of all ranks (GT_OP_ROWS) */ \
+	X(GT_A_RESIDUAL, "rounding errors") /* compressed gradients: the rounding errors that this rank adds to its next gradients */ \
+	X(GT_A_WIRE, "sent gradients")      /* compressed gradients: the bucket that is being reduced, in bf16 */ \
 	X(GT_A_SCRATCH, "scratch")       /* workspace of calls that belong to no plan; the workspace of a plan's calls is in ACT */ \
 	X(GT_A_METRICS, "metrics")
 
@@ -105,6 +107,7 @@ struct gt_shard_spec {
 	enum gt_sync_method sync;
 	enum gt_sharding sharding; /* GT_SHARD_NONE unless sync is GT_SYNC_SHARDED_UPDATE */
 	bool shared_params;   /* all ranks of the data group share one PARAM and one WORK arena */
+	bool compressed;      /* gradients are reduced over the ranks in bf16, with error feedback (gradient_compression.h) */
 	bool pipeline_stages; /* the model is divided into pipeline stages, so each rank's sum of squares of gradients covers only its own
 	                         stages */
 };
@@ -292,11 +295,14 @@ void gt_plan_close(struct gt_plan *p);
  * plan, which must stay open while it is used. */
 enum gt_code gt_plan_instance(struct gt_plan *p, int act_slot, int level, int copy, struct gt_plan **out, struct gt_err *err);
 
-/* Prepares one call outside a graph, for example an optimizer update. The caller releases its kernel before the device closes. Its
- * workspace is in GT_A_SCRATCH. */
+/* Prepares one call outside a graph, for example an optimizer update. The caller releases it (gt_call_release) before the device closes.
+ * Its workspace is in GT_A_SCRATCH. */
 enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
 /* Prepares one call like gt_call_prepare, but reserves no workspace: the caller must provide out->scratch bytes. */
 enum gt_code gt_kernel_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err);
+
+/* Releases the kernel of a call that gt_call_prepare or gt_kernel_prepare has filled in; does nothing for a call without a kernel. */
+void gt_call_release(struct gt_space *s, struct gt_call *c);
 
 /* Computes the size of the arena METRICS; the sizes of the other arenas grow while plans are made. Call it after all plans are made. */
 void gt_space_size(struct gt_space *s);

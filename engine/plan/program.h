@@ -74,6 +74,12 @@ struct gt_elements {
 	int64_t begin, end;
 };
 
+/* The calls that compress the gradients of one bucket before their reduction and decompress the sum (gradient_compression.h). */
+#define GT_PACK_CALLS 5
+struct gt_compression {
+	struct gt_call pack[GT_PACK_CALLS], unpack; /* the steps of pack in their order */
+};
+
 /* The calls with which a program checks and applies gradients. */
 struct gt_update {
 	/* calls that sum the squares of the stored gradients, for clipping and for the check that gradients are finite: [nsumsq]: one call, or
@@ -96,6 +102,8 @@ struct gt_update {
 	const bool *idle;
 	/* if gradients are sharded: [number of buckets]: call b adds a reduced shard of bucket b to the shard that this rank keeps */
 	struct gt_call *add;
+	/* if gradients are compressed (gt_shard_spec.compressed): [number of buckets]; otherwise NULL */
+	struct gt_compression *compress;
 };
 
 /* Fills in the operand addresses of communication outside graphs and of instances of plans. Call it after gt_space_alloc. */

@@ -1,5 +1,6 @@
 /* Builds programs of data parallelism: forward and backward passes with reductions in between, and the update. */
 #include "plan/replicas.h"
+#include "plan/gradient_compression.h"
 
 #define FIRST_BYTES (1 << 20)
 
@@ -34,11 +35,15 @@ void gt_replicas_shard(const struct gt_conf *c, const struct gt_rank_position *a
                        struct gt_shard_spec *out)
 {
 	int64_t bytes = (int64_t)(c->parallel.bucket_mb * (1 << 20));
+	bool compressed = c->parallel.compress != GT_COMPRESS_NONE;
+	struct gt_offers none = {0}; /* ranks that share memory also sum compressed gradients, so that the result is that of several hosts */
 	if (at->ndata == 1)
 		return;
+	offers = compressed ? &none : offers;
 	*out = (struct gt_shard_spec){.bucket_bytes = bytes,
 	                              .first_bytes = bytes < FIRST_BYTES ? bytes : FIRST_BYTES,
 	                              .rank = at->data,
+	                              .compressed = compressed,
 	                              .sync = gt_strategy_of(c->parallel.mode)->sync(c, offers)};
 	if (out->sync == GT_SYNC_SHARDED_UPDATE) {
 		out->shards = at->ndata;
@@ -52,16 +57,22 @@ void gt_replicas_sum(struct gt_emit *e, int bucket, int unit, const char *name)
 	const struct gt_space *s = e->job->space;
 	struct gt_range r = gt_space_bucket(s, GT_A_GRAD, bucket, 0);
 	size_t count = (size_t)(s->shards.bucket[bucket].end - s->shards.bucket[bucket].begin);
-	(void)unit;
 	gt_emit_stream_wait(e, 0, 1);
+	if (s->shards.spec.compressed) {
+		gt_emit_compressed(e, bucket, unit, GT_COLL_ALL_REDUCE, name);
+		return;
+	}
 	gt_emit_collective(e, &(struct gt_collective){GT_COLL_ALL_REDUCE, GT_GROUP_DATA, r, r, count, s->layout.master, name}, 1);
 }
 
 void gt_replicas_scatter(struct gt_emit *e, int bucket, int unit, const char *name)
 {
 	const struct gt_space *s = e->job->space;
-	(void)unit;
 	gt_emit_stream_wait(e, 0, 1);
+	if (s->shards.spec.compressed) {
+		gt_emit_compressed(e, bucket, unit, GT_COLL_REDUCE_SCATTER, name);
+		return;
+	}
 	gt_emit_collective(e,
 	                   &(struct gt_collective){GT_COLL_REDUCE_SCATTER, GT_GROUP_DATA, gt_space_bucket(s, GT_A_GRAD, bucket, 0),
 	                                           gt_space_own_shard(s, GT_A_GRAD, bucket), (size_t)gt_space_shard(s, bucket),

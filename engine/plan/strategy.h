@@ -50,8 +50,9 @@ struct gt_job {
 	struct gt_rank_position at;
 	enum gt_pipe_schedule schedule; /* mode pipe */
 	int nstages;            /* mode pipe: number of stages of this rank */
-	bool queues;            /* true: the device queues steps in streams, so communication can overlap with kernels; false: steps run one
-	                           after the other, in the order of the list */
+	bool queues;            /* true: the device queues steps in streams, or a thread executes the communication stream
+	                           (exec/comm_thread.h), so communication can overlap with kernels; false: steps run one after the other, in
+	                           the order of the list */
 };
 
 /* Properties of the device and the model on which gt_strategy.shard decides. */

@@ -61,6 +61,8 @@ struct gt_optim {
 	int nparts;
 	struct gt_call *sumsq, check, *merge, *add;
 	int nsumsq, nmerge, nadd;
+	struct gt_compression *compress; /* if gradients are compressed: [ncompress], one entry for each bucket */
+	int ncompress;
 	int *summed;       /* if the state is sharded: [nsumsq] the bucket whose shard the call sumsq[i] reads */
 	/* the calls above in the form that programs execute: [0] outside of phases, [1 + i] in phase i, without updates of frozen parameters */
 	struct gt_update steps[1 + GT_MAX_PHASES];
@@ -82,6 +84,10 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, struct gt_space *s, bool deter
 /* Sets the operand addresses of the prepared calls. Call it after gt_space_alloc. */
 void gt_optim_bind(struct gt_optim *o, struct gt_space *s);
 void gt_optim_close(struct gt_optim *o, struct gt_space *s);
+/* The parts of gt_optim_prepare, gt_optim_bind and gt_optim_close for the calls that compress gradients (compress_calls.c). */
+enum gt_code gt_compress_prepare(struct gt_optim *o, struct gt_space *s, struct gt_err *err);
+void gt_compress_bind(struct gt_optim *o, struct gt_space *s);
+void gt_compress_close(struct gt_optim *o, struct gt_space *s);
 
 /* Returns the number of optimizer steps in `epochs` epochs, rounded up. */
 int64_t gt_optim_steps(const struct gt_optim *o, double epochs);

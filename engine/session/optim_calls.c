@@ -337,6 +337,7 @@ enum gt_code gt_optim_prepare(struct gt_optim *o, struct gt_space *s, bool deter
 	GT_TRY(prepare_norms(o, s, deterministic, err));
 	GT_TRY(prepare_adds(o, s, err));
 	GT_TRY(prepare_check(o, s, err));
+	GT_TRY(gt_compress_prepare(o, s, err));
 	for (int phase = 0; phase <= o->nphases; phase++) {
 		GT_TRY(prepare_parts(o, phase, s, deterministic, err));
 		GT_TRY(find_stale(o, phase, s, err));
@@ -391,6 +392,7 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 		*o->add[b].out = *o->add[b].in = part_of(s, GT_A_GRAD, b, 0);
 		bind_input(&o->add[b], GT_OP_ADD, "b", gt_space_at(s, whole));
 	}
+	gt_compress_bind(o, s);
 	o->check.work = s->memory.base[GT_A_SCRATCH];
 	bind_input(&o->check, GT_OP_CHECK, "scalars", scalars);
 	bind_input(&o->check, GT_OP_CHECK, "scaler", gt_space_scaler(s));
@@ -409,22 +411,16 @@ void gt_optim_bind(struct gt_optim *o, struct gt_space *s)
 	}
 }
 
-static void release_call(struct gt_space *s, struct gt_call *c)
-{
-	if (c->kernel)
-		s->be->release(s->dev, c->kernel);
-	c->kernel = NULL;
-}
-
 void gt_optim_close(struct gt_optim *o, struct gt_space *s)
 {
-	release_call(s, &o->check);
+	gt_call_release(s, &o->check);
+	gt_compress_close(o, s);
 	for (int i = 0; i < o->nsumsq; i++)
-		release_call(s, &o->sumsq[i]);
+		gt_call_release(s, &o->sumsq[i]);
 	for (int i = 0; i < o->nmerge; i++)
-		release_call(s, &o->merge[i]);
+		gt_call_release(s, &o->merge[i]);
 	for (int i = 0; i < o->nadd; i++)
-		release_call(s, &o->add[i]);
+		gt_call_release(s, &o->add[i]);
 	for (int i = 0; i < o->nparts; i++)
-		release_call(s, &o->part[i].call);
+		gt_call_release(s, &o->part[i].call);
 }

@@ -215,6 +215,7 @@ struct gt_session {
 	struct gt_loss_spec loss;           /* train.loss with its keys */
 	struct gt_device device;            /* owned; closed last, except for the arena */
 	const char *family;                 /* kind of device: "cpu", "cuda"; "null": a plan without a device, for either kind */
+	bool overlaps;                      /* a thread of the executor executes the communication stream (exec/comm_thread.h) */
 	bool queues;                        /* the device executes steps asynchronously in streams, so the host need not wait for each step */
 
 	struct gt_session_data data;
@@ -296,6 +297,12 @@ enum gt_code gt_session_set_scale(struct gt_session *s, double scale, int64_t go
 bool gt_session_has_tensor(const struct gt_session *s, int i, int state);
 enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err);
 enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *plain, struct gt_err *err);
+/* With compressed gradients, each rank of a data group has rounding errors of its own. gt_session_residuals returns the number of these
+ * ranks, or 0 if gradients are not compressed. gt_session_get_residual gathers on rank 0 the errors of parameter i on rank `copy` of the
+ * data group; all ranks call it. gt_session_put_residual sets the errors of this rank. */
+int gt_session_residuals(const struct gt_session *s);
+enum gt_code gt_session_get_residual(struct gt_session *s, int i, int copy, void *plain, struct gt_err *err);
+enum gt_code gt_session_put_residual(struct gt_session *s, int i, const void *plain, struct gt_err *err);
 /* Returns shape and dtype of parameter or buffer i, in plain layout. */
 struct gt_tdesc gt_session_desc(const struct gt_session *s, int i);
 

@@ -46,6 +46,10 @@ static enum gt_code open_device(struct gt_session *s, const struct gt_session_sp
 	bool cuda = spec->paper ? !strncmp(word, "cuda", 4) : !strcmp(word, "null:cuda");
 	s->family = cuda ? "cuda" : !spec->paper ? s->device.be->name : !strcmp(word, "cpu") ? "cpu" : "null";
 	s->queues |= cuda;
+	/* Ranks that share memory compute most of their communication themselves: it would not be faster in a second thread. The transfers of a
+	 * pipeline are not in a stream of their own on a CPU. */
+	s->overlaps = spec->train && !spec->against && s->device.be->host_memory && s->at.npipe == 1 && s->team && s->team->comm &&
+	              !s->team->comm->api->common;
 	return GT_OK;
 }
 
@@ -76,6 +80,7 @@ static enum gt_code open_exec(struct gt_session *s, bool train, struct gt_err *e
 	s->exec.be = s->device.be;
 	s->exec.dev = s->device.dev;
 	s->exec.space = s->space;
+	s->exec.overlaps = s->overlaps;
 	/* Communication through the host cannot be recorded. Graphs of several GPUs in one process may deadlock: cudaGraphLaunch can block
 	 * before all graphs are launched (NCCL user guide, "Using NCCL with CUDA Graphs"). */
 	s->exec.graphs = c->cuda_graphs && (!world || (world->api->async && s->strategy->ranks != GT_RANKS_THREADS));

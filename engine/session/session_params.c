@@ -21,8 +21,12 @@ struct piece {
 	int64_t begin, end;   /* range of elements of the tensor, in memory order, that the rank has */
 };
 
+#define RESIDUAL (-2) /* in place of the index of an optimizer state: the rounding errors of compressed gradients on this rank */
+
 static enum gt_arena_id arena_of(const struct gt_session *s, int i, int state)
 {
+	if (state == RESIDUAL)
+		return GT_A_RESIDUAL;
 	return s->space->layout.first->params[i].cls == GT_PARAM_BUFFER ? GT_A_BUFFER : state < 0 ? GT_A_PARAM : GT_A_STATE;
 }
 
@@ -118,19 +122,24 @@ static enum gt_code transfer_tensor(struct gt_session *s, int i, int state, void
 	return code;
 }
 
-/* Mode pipe: rank 0 receives a tensor of another stage. In each copy of the model, the rank of that stage may have a part of the tensor. */
-static enum gt_code get_from_home(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
+/* Sends a tensor from rank `home` to rank 0, which receives it in the same memory. Both ranks call it. */
+static enum gt_code send_to_rank0(struct gt_session *s, int home, void *plain, size_t bytes, struct gt_err *err)
 {
-	int home = gt_session_pipe_rank_of(s, i);
 	struct gt_comm *c = s->team ? s->team->comm : NULL; /* the communicator of the team uses host memory */
-	struct gt_tdesc d = gt_session_desc(s, i);
-	size_t bytes = gt_tdesc_bytes(&d);
-	if (s->at.rank == home || (gt_session_pipe_has_param(s, i) && is_divided(s, i, state)))
-		GT_TRY(transfer_tensor(s, i, state, plain, NULL, err));
 	if (!home || !c || (s->at.rank && s->at.rank != home))
 		return GT_OK;
 	return s->at.rank ? gt_comm_send(c, 0, plain, bytes, GT_U8, "a checkpoint", 0, err)
 	                  : gt_comm_recv(c, home, plain, bytes, GT_U8, "a checkpoint", 0, err);
+}
+
+/* Mode pipe: rank 0 receives a tensor of another stage. In each copy of the model, the rank of that stage may have a part of the tensor. */
+static enum gt_code get_from_home(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
+{
+	int home = gt_session_pipe_rank_of(s, i);
+	struct gt_tdesc d = gt_session_desc(s, i);
+	if (s->at.rank == home || (gt_session_pipe_has_param(s, i) && is_divided(s, i, state)))
+		GT_TRY(transfer_tensor(s, i, state, plain, NULL, err));
+	return send_to_rank0(s, home, plain, gt_tdesc_bytes(&d), err);
 }
 
 enum gt_code gt_session_get(struct gt_session *s, int i, int state, void *plain, struct gt_err *err)
@@ -150,6 +159,25 @@ enum gt_code gt_session_put(struct gt_session *s, int i, int state, const void *
 	if (common && is_written_by_other_rank(s))
 		return GT_OK;
 	return transfer_tensor(s, i, state, NULL, plain, err);
+}
+
+int gt_session_residuals(const struct gt_session *s)
+{
+	return s->space->shards.spec.compressed ? s->at.ndata : 0;
+}
+
+enum gt_code gt_session_get_residual(struct gt_session *s, int i, int copy, void *plain, struct gt_err *err)
+{
+	int home = (gt_session_is_pipeline(s) ? gt_session_pipe_rank_of(s, i) : 0) + copy; /* copies of a stage have consecutive ranks */
+	struct gt_tdesc d = gt_session_desc(s, i);
+	if (s->at.rank == home)
+		GT_TRY(transfer_tensor(s, i, RESIDUAL, plain, NULL, err));
+	return send_to_rank0(s, home, plain, gt_tdesc_bytes(&d), err);
+}
+
+enum gt_code gt_session_put_residual(struct gt_session *s, int i, const void *plain, struct gt_err *err)
+{
+	return transfer_tensor(s, i, RESIDUAL, NULL, plain, err);
 }
 
 bool gt_session_has_tensor(const struct gt_session *s, int i, int state)
@@ -189,7 +217,7 @@ static enum gt_code cast_weights(struct gt_session *s, struct gt_err *err)
 	enum gt_code code = sp->be->launch(sp->dev, cast.kernel, &a, err);
 	if (code == GT_OK)
 		code = sp->be->sync(sp->dev, 0, err);
-	sp->be->release(sp->dev, cast.kernel);
+	gt_call_release(sp, &cast);
 	return code;
 }
 
@@ -228,7 +256,7 @@ static enum gt_code sum_of_squares(struct gt_session *s, double *sum, struct gt_
 		if (code == GT_OK)
 			code = sp->be->sync(sp->dev, 0, err);
 	}
-	sp->be->release(sp->dev, c.kernel);
+	gt_call_release(sp, &c);
 	return code;
 }
 

@@ -16,7 +16,7 @@ static enum gt_code build_train_prog(struct gt_session *s, int64_t n, struct gt_
 {
 	struct gt_job job = {.arena = s->arena, .space = s->space, .samples = n, .update = &s->optim.steps[s->prog.building], .at = s->at,
 	                     .schedule = (enum gt_pipe_schedule)s->conf->parallel.schedule, .nstages = gt_pipe_stages(s->conf, s->at.npipe),
-	                     .queues = s->queues};
+	                     .queues = s->queues || s->overlaps};
 	GT_TRY(gt_batch_train_units(s, n, &job, err));
 	if (!s->optim.check.kernel) {
 		GT_TRY(gt_optim_check(&s->optim, s->conf, s->space->layout.first, err));

@@ -17,7 +17,7 @@ static enum gt_code alloc_shared_arena(void *user, enum gt_arena_id id, size_t b
 		return GT_OK;
 	if (gt_space_is_shared(s->space, id))
 		return c->api->common(c, bytes, out, err);
-	return id == GT_A_GRAD || (params && s->space->shards.spec.shards > 1) ? c->api->buffer(c, bytes, out, err) : GT_OK;
+	return id == GT_A_GRAD || id == GT_A_WIRE || (params && s->space->shards.spec.shards > 1) ? c->api->buffer(c, bytes, out, err) : GT_OK;
 }
 
 /* Checks that all ranks have the same offsets of parameters and the same numbers of samples and micro-batches in a step. */

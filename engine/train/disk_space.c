@@ -17,7 +17,7 @@ int64_t gt_state_bytes(const struct gt_session *s)
 		const struct gt_param *p = &g->params[i];
 		struct gt_tdesc d = gt_session_desc(s, i);
 		bool trained = p->cls != GT_PARAM_BUFFER && !p->frozen;
-		int tensors = 1 + (trained ? gt_optim_of(&s->optim, p)->nstates + s->optim.ema : 0);
+		int tensors = 1 + (trained ? gt_optim_of(&s->optim, p)->nstates + s->optim.ema + gt_session_residuals(s) : 0);
 		bytes += tensors * ((int64_t)gt_tdesc_bytes(&d) + HEADER + (int64_t)strlen(p->name));
 	}
 	return bytes;

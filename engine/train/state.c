@@ -1,5 +1,6 @@
 #include "train/state.h"
 #include "session/session_data.h"
+#include "store/ckpt_scan.h"
 #include "store/convert.h"
 #include "store/safetensors.h"
 #include "train/ema.h"
@@ -17,10 +18,16 @@ struct saving {
 
 #define DONE (-1)
 
-/* Returns the number of tensors of a parameter: its value, the states of the optimizer, the moving average. */
+/* Returns the state number of the first rounding errors of compressed gradients, those of rank 0 of the data group. */
+static int first_residual(const struct gt_session *s)
+{
+	return s->optim.nstates + s->optim.ema;
+}
+
+/* Returns the number of tensors of a parameter: its value, the states of the optimizer, the moving average, rounding errors. */
 static int tensors_per_param(const struct gt_session *s)
 {
-	return 1 + s->optim.nstates + s->optim.ema;
+	return 1 + first_residual(s) + gt_session_residuals(s);
 }
 
 static int tensor_key(const struct gt_session *s, int i, int state)
@@ -30,7 +37,7 @@ static int tensor_key(const struct gt_session *s, int i, int state)
 
 static enum gt_code gather_tensor(struct saving *v, int key, struct gt_err *err)
 {
-	int each = tensors_per_param(v->s), i = key / each;
+	int each = tensors_per_param(v->s), i = key / each, residual = key % each - 1 - first_residual(v->s);
 	struct gt_tdesc d = gt_session_desc(v->s, i);
 	size_t bytes = gt_tdesc_bytes(&d);
 	if (bytes > v->size) {
@@ -40,7 +47,7 @@ static enum gt_code gather_tensor(struct saving *v, int key, struct gt_err *err)
 		v->buf = p;
 		v->size = bytes;
 	}
-	return gt_session_get(v->s, i, key % each - 1, v->buf, err);
+	return residual >= 0 ? gt_session_get_residual(v->s, i, residual, v->buf, err) : gt_session_get(v->s, i, key % each - 1, v->buf, err);
 }
 
 static enum gt_code broadcast_key(struct saving *v, int64_t *key, struct gt_err *err)
@@ -54,7 +61,7 @@ static enum gt_code read_tensor(void *user, int key, const void **data, struct g
 	struct saving *v = user;
 	int each = tensors_per_param(v->s);
 	int64_t called = key;
-	if (!gt_session_has_tensor(v->s, key / each, key % each - 1))
+	if (key % each - 1 >= first_residual(v->s) || !gt_session_has_tensor(v->s, key / each, key % each - 1))
 		GT_TRY(broadcast_key(v, &called, err));
 	GT_TRY(gather_tensor(v, key, err));
 	*data = v->buf;
@@ -87,11 +94,30 @@ static struct gt_ckpt_tensor describe_tensor(struct saving *v, int i, int state,
 
 #define TRAINED "trained." /* with a moving average: prefix of the trained parameters' names in optimizer.safetensors */
 
+#define RESIDUAL "residual.%d." /* with compressed gradients: prefix of the rounding errors on a rank of the data group */
+
 static enum gt_code trained_tensor(struct saving *v, int i, struct gt_arena *names, struct gt_ckpt_tensor *out, struct gt_err *err)
 {
 	const char *name;
 	GT_NEW_STR(name, gt_arena_printf(names, TRAINED "%s", v->s->space->layout.first->params[i].name), err);
 	*out = describe_tensor(v, i, -1, name);
+	return GT_OK;
+}
+
+/* Describes the rounding errors of parameter i on each rank of its data group in out; *n counts the tensors. */
+static enum gt_code describe_residuals(struct saving *v, int i, struct gt_arena *names, struct gt_ckpt_tensor *out, int *n,
+                                       struct gt_err *err)
+{
+	struct gt_session *s = v->s;
+	for (int r = 0; r < gt_session_residuals(s); r++) {
+		const char *name;
+		GT_NEW_STR(name, gt_arena_printf(names, RESIDUAL "%s", r, s->space->layout.first->params[i].name), err);
+		out[(*n)++] = (struct gt_ckpt_tensor){.name = name,
+		                                      .desc = gt_session_desc(s, i),
+		                                      .read = read_tensor,
+		                                      .user = v,
+		                                      .key = tensor_key(s, i, first_residual(s) + r)};
+	}
 	return GT_OK;
 }
 
@@ -121,6 +147,8 @@ static enum gt_code write_checkpoint(struct saving *v, struct gt_ckpt_dir *dir, 
 			else
 				code = gt_fail_memory(err, 0);
 		}
+		if (code == GT_OK)
+			code = describe_residuals(v, i, names, optim, &noptim, err);
 	}
 	meta->name = s->conf->name;
 	meta->config = s->conf->text;
@@ -184,6 +212,28 @@ static enum gt_code load_average(struct gt_session *s, const struct gt_ckpt *c, 
 	return gt_session_put(s, i, -1, buf, err);
 }
 
+/* Loads the rounding errors of parameter i. If the world had more ranks when the checkpoint was made, rank r of the data group takes those
+ * of ranks r, r + n, r + 2 n … of the old group, so that none is lost. buf: memory for two tensors. */
+static enum gt_code load_residual(struct gt_session *s, const struct gt_ckpt *c, int i, void *buf, struct gt_err *err)
+{
+	struct gt_tdesc d = gt_session_desc(s, i);
+	int64_t n = gt_tdesc_count(&d);
+	float *sum = buf, *part = sum + n;
+	char name[512];
+	memset(sum, 0, (size_t)n * sizeof *sum);
+	for (int64_t r = s->at.data; r < gt_ckpt_meta(c)->world; r += s->at.ndata) {
+		snprintf(name, sizeof name, RESIDUAL "%s", (int)r, s->space->layout.first->params[i].name);
+		if (!gt_st_find(gt_ckpt_file(c, GT_CKPT_OPTIMIZER), name))
+			continue;
+		GT_TRY(gt_ckpt_read(c, GT_CKPT_OPTIMIZER, name, &d, part, err));
+		if (gt_first_nonfinite(part, d.dtype, n) >= 0)
+			return gt_fail(err, GT_EDATA, "%s: %s is not finite; choose an older checkpoint", gt_ckpt_path(c), name);
+		for (int64_t k = 0; k < n; k++)
+			sum[k] = r < s->at.ndata ? part[k] : sum[k] + part[k]; /* -0.0 stays as it is */
+	}
+	return gt_session_put_residual(s, i, sum, err);
+}
+
 /* Returns whether the model of a checkpoint is a moving average. */
 static bool is_averaged(const struct gt_ckpt *c)
 {
@@ -204,10 +254,12 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 	for (int i = 0; i < g->nparams; i++) {
 		const struct gt_param *p = &g->params[i];
 		struct gt_tdesc d = gt_session_desc(s, i);
-		void *buf = malloc(gt_tdesc_bytes(&d));
+		bool residual = optim && gt_session_residuals(s) && p->cls != GT_PARAM_BUFFER && !p->frozen;
+		size_t bytes = gt_tdesc_bytes(&d) * (residual ? 2 : 1);
+		void *buf = malloc(bytes);
 		char name[512];
 		if (!buf)
-			return gt_fail_memory(err, gt_tdesc_bytes(&d));
+			return gt_fail_memory(err, bytes);
 		enum gt_code code = gt_ckpt_read(c, 0, p->name, &d, buf, err);
 		if (code == GT_OK && gt_first_nonfinite(buf, d.dtype, gt_tdesc_count(&d)) >= 0)
 			code = gt_fail(err, GT_EDATA, "%s: %s is not finite; choose an older checkpoint", gt_ckpt_path(c), p->name);
@@ -222,6 +274,8 @@ enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool o
 			if (code == GT_OK)
 				code = gt_session_put(s, i, k, buf, err);
 		}
+		if (residual && code == GT_OK)
+			code = load_residual(s, c, i, buf, err);
 		free(buf);
 		GT_TRY(code);
 	}

@@ -47,6 +47,7 @@ struct gt_trainer {
 	int64_t session_steps;            /* number of steps applied in this session */
 	double pause_s;                   /* seconds that this session has spent in evaluations and checkpoints */
 	double steps_s, waited_s;         /* seconds of steps since the last report of a straggler; seconds of waiting for ranks in them */
+	double comm_s;                    /* seconds of the communication thread until that report (gt_comm_thread_busy) */
 	int64_t windows;                  /* number of windows (groups of steps that are queued at once) that are complete */
 	int64_t agree_at;                 /* value of `windows` at which ranks next exchange signals and time limits */
 	bool timed_out, minutes_due;      /* the last exchange found that the time limit has passed; that checkpoint.every_minutes has passed */

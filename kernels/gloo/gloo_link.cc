@@ -326,7 +326,10 @@ extern "C" bool gl_post(struct gl_port *p, uint64_t slot, void *mem, size_t byte
 extern "C" enum gl_end gl_wait(struct gl_port *p)
 {
 	bool done = false;
-	if (!catch_exceptions(nullptr, [&] { done = p->sends ? p->all->waitSend(nullptr, for_ever) : p->all->waitRecv(nullptr, for_ever); }))
+	auto wait = [&] { done = p->sends ? p->all->waitSend(nullptr, for_ever) : p->all->waitRecv(nullptr, for_ever); };
+	/* If a message arrives and the connection then ends before the waiting thread runs, gloo throws. The second call returns the message:
+	 * a call looks for complete messages before it waits. Without a message it throws again. */
+	if (!catch_exceptions(nullptr, wait) && !catch_exceptions(nullptr, wait))
 		return GL_LOST;
 	return done ? GL_DONE : GL_WOKEN;
 }

@@ -52,6 +52,7 @@ ranks ddp_factored 3 "$GTRAIN_SRC/configs/tutorial_mlp_sgd.cfg" -s data.name=syn
 	-s data.samples_test=20 --mode ddp
 ranks dp 3 "$mlp" "${uneven[@]}" --mode dp
 ranks ddp_cuda 3 "$mlp" "${uneven[@]}" "${small[@]}" --mode ddp -s device=cuda
+ranks ddp_compress_cuda 3 "$mlp" "${uneven[@]}" "${small[@]}" --mode ddp -s device=cuda -s parallel.compress=bf16
 ranks zero1_cuda 7 "$mlp" "${uneven[@]}" "${small[@]}" --mode zero -s device=cuda
 ranks zero2 7 "$mlp" "${uneven[@]}" "${small[@]}" -s train.accumulate=2 -s parallel.mode=zero -s parallel.stage=2
 ranks zero3 3 "$mlp" -s data.samples=203 "${small[@]}" -s parallel.mode=zero -s parallel.stage=3 -s precision=bf16 \

@@ -28,6 +28,7 @@ RUNS = {
     "ddp_mlp": dict(world=2, model=mlp, opt=lambda p: SGD(p, lr=1e-3, momentum=0.9, weight_decay=5e-4)),
     "ddp_mlp_adamw": dict(world=3, model=lambda: mlp(nn.GELU, 256), opt=lambda p: ADAMW(p, lr=1e-3, weight_decay=0.05)),
     "ddp_accumulate": dict(world=2, model=lambda: mlp(nn.GELU, 256), parts=2, opt=lambda p: SGD(p, lr=0.01, momentum=0.9, nesterov=True)),
+    "ddp_compress": dict(world=2, model=lambda: mlp(nn.GELU, 256), compress=True, opt=lambda p: SGD(p, lr=0.01, momentum=0.9)),
     "ddp_cnn": dict(world=2, model=lambda: cnn(nn.SiLU, nn.AvgPool2d), opt=lambda p: SGD(p, lr=0.01, momentum=0.9, weight_decay=5e-4)),
     "zero_mlp": dict(world=2, model=lambda: mlp(nn.GELU, 256), opt=lambda p: ZeroRedundancyOptimizer(p, ADAMW, lr=1e-3, weight_decay=0.05)),
 }
@@ -48,6 +49,22 @@ def rank_main(rank, name, steps, rendezvous, out):
     dist.destroy_process_group()
 
 
+def compress_hook(errors, bucket):
+    """bf16_compress_hook of torch.distributed.algorithms.ddp_comm_hooks with error feedback: what the conversion to bf16 rounds away is
+    added to the next gradient. gloo of some versions does not sum bf16, so the sum is made here: in float32, rounded once."""
+    world = dist.get_world_size()
+    for p, g in zip(bucket.parameters(), bucket.gradients()):
+        g += errors.get(p, 0)
+        sent = g.to(torch.bfloat16)
+        errors[p] = g - sent.to(g.dtype)
+        parts = [torch.empty_like(g) for _ in range(world)]
+        dist.all_gather(parts, sent.div_(world).to(g.dtype))
+        g.copy_(sum(q.float() for q in parts).to(torch.bfloat16))
+    done = torch.futures.Future()
+    done.set_result(bucket.buffer())
+    return done
+
+
 def train(run, rank, init, dtype, steps):
     x, y, xt, yt = fashion(LIMIT)
     mean, std = FM
@@ -58,6 +75,8 @@ def train(run, rank, init, dtype, steps):
     model = run["model"]()
     model.load_state_dict(init)
     model = DistributedDataParallel(model.to(dtype))
+    if run.get("compress"):
+        model.register_comm_hook({}, compress_hook)
     opt = run["opt"](model.parameters())
     sampler = DistributedSampler(range(len(x)), num_replicas=run["world"], rank=rank, shuffle=True, seed=SEED)
     losses, epoch, parts = [], 0, run.get("parts", 1)

@@ -156,6 +156,7 @@ TEST(memory_of_ddp)
 		compare(deep, "mode = \"ddp\"; " SMALL, world, true);
 	compare(conv, "mode = \"ddp\"; " SMALL, 3, false);
 	compare(conv, "mode = \"ddp\"; sync_bn = true; " SMALL, 2, false);
+	compare(deep, "mode = \"ddp\"; compress = \"bf16\"; " SMALL, 2, true);
 }
 
 /* Stage 2 needs no more than stage 1. Stage 3 has its parts and the buckets in use on every rank, which is more than parameters in common:

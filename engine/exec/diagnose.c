@@ -61,13 +61,13 @@ static enum gt_code find_bad_output(struct gt_exec *x, const struct gt_step *s, 
 		if (n->out[k] < 0 || g->values[n->out[k]].kind == GT_V_METRICS)
 			continue;
 		const struct gt_value *v = &g->values[n->out[k]];
-		struct gt_tdesc d = v->kind == GT_V_GRAD ? x->space->layout.param[v->param].desc : v->desc;
+		struct gt_tdesc d = v->kind == GT_V_GRAD ? x->space->layout.param[v->param].desc : *gt_call_desc(s->plan, s->call, n->out[k]);
 		GT_TRY(first_bad(x, &d, s->call->out[k], &at, err));
 		if (at < 0)
 			continue;
 		bad->v = v;
-		if (v->kind != GT_V_GRAD && d.rank > 0 && d.dim[0] == g->batch)
-			bad->row = at / (gt_tdesc_padded(&d) / d.dim[0]);
+		if (v->kind != GT_V_GRAD && d.rank > 0 && v->desc.dim[0] == g->batch)
+			bad->row = s->call->part * d.dim[0] + at / (gt_tdesc_padded(&d) / d.dim[0]);
 	}
 	return GT_OK;
 }

@@ -35,7 +35,8 @@ static void *operand_address(const struct gt_plan *p, int i, gt_vid v)
 		return gt_space_gathered_param(s, val->param, GT_A_GRAD, 0);
 	if (val && (val->kind == GT_V_PARAM || val->kind == GT_V_WORK) && gt_space_sharded(s, GT_A_PARAM))
 		return gt_space_gathered_param(s, val->param, val->kind == GT_V_PARAM ? GT_A_PARAM : GT_A_WORK, gather_slot(p, i, val->param));
-	return gt_plan_value(p, v);
+	char *at = gt_plan_value(p, v);
+	return at ? at + gt_plan_part_offset(p, &p->call[i], v) : NULL;
 }
 
 void *gt_plan_value(const struct gt_plan *p, gt_vid v)
@@ -107,7 +108,7 @@ void gt_plan_bind_batch(struct gt_plan *p, void *const *input, void *target)
 				continue;
 			char *at = batch_of(p, p->slot[n->in[k]].root, input, target);
 			if (at)
-				c->in[k] = at + p->slot[n->in[k]].shift;
+				c->in[k] = at + p->slot[n->in[k]].shift + gt_plan_part_offset(p, c, n->in[k]);
 		}
 	}
 }

@@ -57,7 +57,8 @@ static void lower_comm(const struct gt_graph *g, int i, struct gt_call *c)
 static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, struct gt_err *err)
 {
 	struct gt_space *s = p->space;
-	const struct gt_graph *g = p->graph;
+	const struct gt_segment *segment = gt_plan_segment(p, i);
+	const struct gt_graph *g = segment ? segment->like : p->graph;
 	const struct gt_node *n = &g->nodes[i];
 	int64_t words = GT_SCALARS_WORDS;
 	struct gt_tdesc in[GT_MAX_IO], out[GT_MAX_IO], scalars = gt_tdesc_make(GT_F64, 1, &words, false);
@@ -96,6 +97,7 @@ static enum gt_code lower_node(struct gt_plan *p, int i, bool deterministic, str
 	GT_TRY(gt_kernel_prepare(s, &oc, c, err));
 	p->ncalls++;
 	c->node = i;
+	c->segment = segment;
 	c->phase = gt_node_phase(n);
 	c->fused_update = n->op->flags & GT_OPF_UPDATES;
 	c->flops = gt_node_flops(g, n);
@@ -127,10 +129,12 @@ static void grow_activations(struct gt_space *s, const struct gt_plan *p)
 }
 
 /* Steps: start the parameters' layouts if g is the first graph; lower every node except aliases; assign the missing offsets of parameters;
- * find when sharded parameters are gathered; plan the memory of activations; grow the arenas to what this plan needs. */
-enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out,
-                          struct gt_err *err)
+ * find when sharded parameters are gathered; plan the memory of activations; repeat the calls of segments; grow the arenas to what this
+ * plan needs. `made` has the arguments of the caller. */
+static enum gt_code make_plan(const struct gt_plan *made, bool deterministic, struct gt_plan **out, struct gt_err *err)
 {
+	struct gt_space *s = made->space;
+	struct gt_graph *g = made->graph;
 	struct gt_plan *p;
 	bool first = !s->layout.first;
 	*out = NULL;
@@ -140,9 +144,7 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 		return gt_fail(err, GT_EINTERNAL, "a graph with %d parameters cannot use the memory that was planned for %d parameters",
 		               g->nparams, s->layout.first->nparams);
 	GT_NEW(p, s->arena, 1, err);
-	p->space = s;
-	p->graph = g;
-	p->accumulate = accumulate;
+	*p = *made;
 	GT_NEW(p->slot, s->arena, g->nvalues, err);
 	GT_NEW(p->call, s->arena, g->nnodes ? g->nnodes : 1, err);
 	for (int i = 0; i < g->nnodes; i++) {
@@ -162,6 +164,8 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 		gt_layout_bytes(s);
 	if (code == GT_OK)
 		code = gt_memory_plan(p, err);
+	if (code == GT_OK)
+		code = gt_plan_repeat_calls(p, err);
 	if (code != GT_OK) {
 		gt_plan_close(p);
 		return code;
@@ -169,6 +173,18 @@ enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulat
 	grow_activations(s, p);
 	*out = p;
 	return GT_OK;
+}
+
+enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out,
+                          struct gt_err *err)
+{
+	return make_plan(&(struct gt_plan){.space = s, .graph = g, .accumulate = accumulate}, deterministic, out, err);
+}
+
+enum gt_code gt_plan_make_parts(struct gt_space *s, struct gt_graph *g, const struct gt_segment *segment, int nsegments,
+                                bool deterministic, struct gt_plan **out, struct gt_err *err)
+{
+	return make_plan(&(struct gt_plan){.space = s, .graph = g, .segment = segment, .nsegments = nsegments}, deterministic, out, err);
 }
 
 enum gt_code gt_plan_instance(struct gt_plan *p, int act_slot, int level, int copy, struct gt_plan **out, struct gt_err *err)
@@ -191,7 +207,7 @@ void gt_plan_close(struct gt_plan *p)
 	if (!p || p->of)
 		return;
 	for (int i = 0; i < p->ncalls; i++)
-		if (p->call[i].kernel)
+		if (p->call[i].kernel && !p->call[i].part)
 			p->space->be->release(p->space->dev, p->call[i].kernel);
 	p->ncalls = 0;
 }

@@ -4,7 +4,7 @@
  * 3. The remaining blocks get offsets (offsets.h). The workspace of each call is also a block, whose lifetime is the call. Blocks that
  *    other ranks read are placed in an arena of their own, where offsets must be equal on all ranks; this holds because the graph that
  *    gives their lifetimes is the same on every rank. */
-#include "plan/plan.h"
+#include "plan/plan_parts.h"
 #include "ir/op.h"
 #include <stdlib.h>
 
@@ -45,7 +45,8 @@ static bool find_reusable_input(const struct gt_graph *g, const struct gt_slot *
 	gt_vid root = slot[n->in[in]].root;
 	const struct gt_value *x = &g->values[n->in[in]], *y = &g->values[n->out[out]];
 	if (g->values[root].kind != GT_V_ACT || last[root] != i || y->kind != GT_V_ACT ||
-	    gt_tdesc_bytes(&x->desc) != gt_tdesc_bytes(&y->desc) || gt_tdesc_bytes(&g->values[root].desc) < gt_tdesc_bytes(&y->desc))
+	    slot[root].segment != slot[slot[n->out[out]].root].segment || gt_tdesc_bytes(&x->desc) != gt_tdesc_bytes(&y->desc) ||
+	    gt_tdesc_bytes(&g->values[root].desc) < gt_tdesc_bytes(&y->desc))
 		return false;
 	for (int k = 0; k < n->nin; k++) /* the node might overwrite an operand in this memory before it has read that operand */
 		if (k != in && n->in[k] >= 0 && slot[n->in[k]].root == root)
@@ -103,7 +104,8 @@ static void store_offsets(struct gt_slot *slot, enum gt_arena_id arena, const st
 			                                 .arena = arena,
 			                                 .offset = b->offset + t->own,
 			                                 .first = b->first,
-			                                 .last = b->last};
+			                                 .last = b->last,
+			                                 .segment = slot[t->root].segment};
 	}
 }
 
@@ -116,6 +118,25 @@ static void keep_values(const struct gt_graph *g, int *first, int *last)
 			first[v] = 0;
 			last[v] = g->nnodes;
 		}
+}
+
+/* Finds the roots that only one segment uses. */
+static void find_parts(const struct gt_plan *p, const int *first, const int *last)
+{
+	for (int v = 0; v < p->graph->nvalues && p->nsegments; v++) {
+		const struct gt_segment *s = first[v] < 0 ? NULL : gt_plan_segment(p, first[v]);
+		p->slot[v].segment = s && last[v] <= s->last ? s : NULL;
+	}
+}
+
+/* Adds the block of root v, which nodes [first, last] use. Memory for the whole batch is in use as long as a segment that uses it. */
+static void add_value(const struct gt_plan *p, struct blocks *acts, gt_vid v, int first, int last)
+{
+	const struct gt_segment *only = p->slot[v].segment, *a = gt_plan_segment(p, first), *b = gt_plan_segment(p, last);
+	const struct gt_graph *g = only ? only->like : p->graph;
+	if (!only)
+		first = a ? a->first : first, last = b ? b->last : last;
+	add_block(acts, (struct tenant){.root = v}, gt_tdesc_bytes(&g->values[v].desc), first, last);
 }
 
 /* Steps: resolve aliases; find the first and last use of each root (a value that owns memory); let nodes overwrite inputs; collect the
@@ -156,6 +177,7 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 	if (g->output >= 0)
 		last[slot[g->output].root] = g->nnodes;
 
+	find_parts(p, first, last);
 	bool shared = !getenv("GTRAIN_UNSHARED_MEMORY");
 	if (!shared)
 		keep_values(g, first, last);
@@ -171,7 +193,7 @@ enum gt_code gt_memory_plan(struct gt_plan *p, struct gt_err *err)
 	GT_TRY(find_shared_blocks(p, first, last, &rows, err));
 	for (int v = 0; v < g->nvalues; v++)
 		if (slot[v].root == v && slot[v].arena == GT_A_ACT && g->values[v].kind == GT_V_ACT && first[v] >= 0)
-			add_block(&acts, (struct tenant){.root = v}, gt_tdesc_bytes(&g->values[v].desc), first[v], last[v]);
+			add_value(p, &acts, v, first[v], last[v]);
 	for (int i = 0; i < p->ncalls; i++)
 		if (p->call[i].scratch)
 			add_block(&acts, (struct tenant){.call = &p->call[i]}, p->call[i].scratch, p->call[i].node, p->call[i].node);

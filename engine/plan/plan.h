@@ -17,6 +17,7 @@
  *
  *	gt_graph --- fuse.h, recompute.h, syncbn.h, image_padding.c, norm_folding.c, backend_fusion.c, fused_update.c rewrite it
  *	    |  lower.c: choose layouts, prepare one kernel a node; layout.c: offsets of parameters; memory.c: offsets of activations
+ *	    |  batch_segments.c: repeats the calls of segments that compute the batch in parts
  *	gt_plan --- calls with operands, in execution order
  *	    |  mode_*.c: the strategy (strategy.h) adds loads, collectives, transfers and the optimizer's update
  *	gt_prog --- list of steps of one rank (program.h), which exec/execute.c executes */
@@ -180,6 +181,14 @@ struct gt_range {
 	size_t offset; /* bytes */
 };
 
+/* The nodes [first, last] of the graph of an inference, which compute the batch in equal parts, one part after the other
+ * (batch_segments.c). */
+struct gt_segment {
+	int first, last;
+	int parts;                   /* number of parts, at least 2 */
+	const struct gt_graph *like; /* the same graph for the samples of one part. It gives the kernels their shapes */
+};
+
 /* One prepared kernel with its operands; or one communication (collective, send or receive) with at most one input and one output. */
 struct gt_call {
 	struct gt_kernel *kernel;        /* the prepared kernel; NULL: the call is a communication */
@@ -196,7 +205,10 @@ struct gt_call {
 	size_t scratch;        /* workspace size in bytes */
 	size_t scratch_offset; /* byte offset of the workspace in the activation slot, if the call belongs to a plan */
 	void *work;            /* device address of the workspace */
-	double flops;          /* floating-point operations of the call's node; 0: the call belongs to no graph */
+	double flops;          /* floating-point operations of the call; 0: the call belongs to no graph */
+	const struct gt_segment *segment; /* the segment of the call's node; NULL: the call computes the whole batch */
+	int part;              /* index of the part of the batch that the call computes; 0 without a segment. The kernel belongs to the call of
+	                          part 0 */
 };
 
 /* Memory of one value that is not a parameter. A value's root is the value that owns its memory: the value itself, or the value that it
@@ -209,6 +221,8 @@ struct gt_slot {
 	                           this rank's rows, and the rows of all ranks begin before the root */
 	int first, last;        /* for a root only: index of the first node that writes its memory, and of the last node that reads it; -1:
 	                           none */
+	/* for a root only: the segment, if only one uses it; its memory has the samples of one part. NULL: it has the samples of the batch */
+	const struct gt_segment *segment;
 };
 
 struct gt_plan {
@@ -217,6 +231,8 @@ struct gt_plan {
 	struct gt_slot *slot;  /* one for each value */
 	struct gt_call *call;  /* [ncalls] the calls of the lowered nodes, in execution order */
 	int ncalls;
+	const struct gt_segment *segment; /* [nsegments] in ascending order of their nodes; all other nodes compute the whole batch */
+	int nsegments;
 	/* if parameters are sharded: the calls during which each bucket is whole, sorted by gt_gather_span.first */
 	struct gt_gather_span *span;
 	int nspans;
@@ -291,6 +307,24 @@ enum gt_code gt_plan_factors(struct gt_graph *g, const struct gt_update_spec *ap
 enum gt_code gt_plan_make(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_plan **out,
                           struct gt_err *err);
 void gt_plan_close(struct gt_plan *p);
+
+/* batch_segments.c: an inference whose activations do not fit into the cache can compute the batch in parts, and the first layers, which
+ * have large activations, in more parts than the last layers, which have large weights. A segment is a range of nodes with one number of
+ * parts. Its calls are repeated for each part. Values that only one segment uses have memory for one part; all other values have memory for
+ * the batch, of which each call reads or writes its part:
+ *
+ *	segment of 4 parts    conv1, conv2 of part 0; conv1, conv2 of part 1; …    --> y of the batch
+ *	segment of 2 parts    conv3, conv4 of part 0; conv3, conv4 of part 1       --> z of the batch
+ *	the rest              fc of the batch
+ *
+ * gt_plan_make_parts is gt_plan_make for a graph with such segments, which stay in use with the plan. gt_segment_fits returns whether a
+ * segment of g is possible: its nodes use only parameters and values of which the samples are the first dimension, and s->like has the same
+ * nodes. */
+enum gt_code gt_plan_make_parts(struct gt_space *s, struct gt_graph *g, const struct gt_segment *segment, int nsegments,
+                                bool deterministic, struct gt_plan **out, struct gt_err *err);
+bool gt_segment_fits(const struct gt_graph *g, const struct gt_segment *s);
+/* Returns the description of value v as call c reads or writes it: of the batch, or of a part. */
+const struct gt_tdesc *gt_call_desc(const struct gt_plan *p, const struct gt_call *c, gt_vid v);
 /* Makes an instance: the same kernels on another activation slot, copy of GRAD and copy of BUFFER. The instance is owned by its parent
  * plan, which must stay open while it is used. */
 enum gt_code gt_plan_instance(struct gt_plan *p, int act_slot, int level, int copy, struct gt_plan **out, struct gt_err *err);

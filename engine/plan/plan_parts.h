@@ -43,6 +43,14 @@ enum gt_code gt_fuse_act_of_conv(struct gt_fusion *f, int i, struct gt_err *err)
 /* Returns the index of the node that computes v, if node `reader` is the only one that reads v; otherwise -1. */
 int gt_fusion_sole_source(const struct gt_graph *g, gt_vid v, int reader);
 
+/* batch_segments.c */
+/* Returns the segment of a node; NULL: the node computes the whole batch. */
+const struct gt_segment *gt_plan_segment(const struct gt_plan *p, int node);
+/* Returns the byte offset, in the memory of value v, of the samples that call c computes. */
+size_t gt_plan_part_offset(const struct gt_plan *p, const struct gt_call *c, gt_vid v);
+/* Repeats the calls of each segment for its parts. Call it after the calls are prepared and memory is planned. */
+enum gt_code gt_plan_repeat_calls(struct gt_plan *p, struct gt_err *err);
+
 /* layout.c */
 /* Prepares the parameters' layouts for the first graph of a space. Call it before the first kernel is prepared. */
 enum gt_code gt_layout_start(struct gt_space *s, struct gt_graph *g, struct gt_err *err);

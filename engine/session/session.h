@@ -263,6 +263,16 @@ enum gt_code gt_session_wrap_device(struct gt_session *s, const char *word, cons
 /* Returns the plan for a key; the first call for a key makes it. The session owns it. */
 enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, struct gt_plan **out, struct gt_err *err);
 
+struct gt_segments {
+	struct gt_segment *at; /* in the arena of the session */
+	int n;
+};
+
+/* Chooses the segments of the plan `w` with graph g (cache_batch.h): none where gt_session_cache_batch must not reduce the batch, if the
+ * weights fit into the cache, and with views of each sample (test-time augmentation). */
+enum gt_code gt_session_segments(struct gt_session *s, const struct gt_plan_key *w, const struct gt_graph *g, struct gt_segments *out,
+                                 struct gt_err *err);
+
 /* Returns the program of an optimizer step, from 0, with the longest sequences; tail: of a short last batch. *end: the first later step
  * with another program, or INT64_MAX. */
 const struct gt_prog *gt_session_step_prog(const struct gt_session *s, int64_t step, bool tail, int64_t *end);

@@ -269,9 +269,15 @@ enum gt_code gt_session_plan(struct gt_session *s, const struct gt_plan_key *w, 
 	}
 	if (!base) {
 		struct gt_graph *g;
+		struct gt_segments segments;
+		bool deterministic = s->conf->reproducible != GT_REPRO_NONE;
 		GT_TRY(gt_session_graph(s, w, &g, err));
 		GT_TRY(check_same_images(s, w, g, err));
-		GT_TRY(gt_plan_make(s->space, g, w->accumulate, s->conf->reproducible != GT_REPRO_NONE, &base, err));
+		GT_TRY(gt_session_segments(s, w, g, &segments, err));
+		if (segments.n)
+			GT_TRY(gt_plan_make_parts(s->space, g, segments.at, segments.n, deterministic, &base, err));
+		else
+			GT_TRY(gt_plan_make(s->space, g, w->accumulate, deterministic, &base, err));
 		GT_TRY(keep_plan(s, w, base, err));
 	}
 	*out = base;

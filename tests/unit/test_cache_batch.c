@@ -24,8 +24,24 @@ TEST(samples_that_fit)
 	CHECK(gt_cache_batch(32 * MIB, 14 * MIB, 0, 1) == INT64_MAX);
 }
 
-/* Opens a session for predictions of 60 samples, and returns the number of samples that it computes at once. */
-static int64_t open_session(const char *layers, const char *more, bool inference)
+/* The size of a part: what fits into an eighth of the cache, but enough operations for each byte of weights. */
+TEST(samples_of_a_part)
+{
+	struct gt_cache_need early = {.each_sample = 2 * MIB, .weights = 1000, .flops = 1e9},
+	                     late = {.each_sample = 1000, .weights = 4 * MIB, .flops = 1e8}, full = {.weights = 4 * MIB, .flops = 2e6};
+	CHECK(gt_cache_part(64, 32 * MIB, &early, 1) == 2);
+	CHECK(gt_cache_part(60, 32 * MIB, &early, 4) == 4); /* a sample for each thread */
+	CHECK(gt_cache_part(64, 32 * MIB, &early, 3) == 4);
+	CHECK(gt_cache_part(61, 32 * MIB, &early, 1) == 1); /* a divisor of the batch */
+	CHECK(gt_cache_part(64, 32 * MIB, &late, 1) == 64); /* small activations */
+	late.each_sample = 4 * MIB;
+	CHECK(gt_cache_part(64, 32 * MIB, &late, 1) == 16); /* 8.4 samples have 200 operations for each byte */
+	CHECK(gt_cache_part(64, 32 * MIB, &full, 1) == 64);
+}
+
+/* Opens a session for predictions of 60 samples, and returns the number of samples that it computes at once. *segments:
+ * the number of segments of this plan. */
+static int64_t open_session(const char *layers, const char *more, bool inference, int *segments)
 {
 	struct gt_conf *c;
 	struct gt_session *s;
@@ -40,9 +56,10 @@ static int64_t open_session(const char *layers, const char *more, bool inference
 	struct gt_session_spec spec = {.conf = c, .predict = 60, .eval = {[GT_TEST] = true}, .inference = inference, .dry = true};
 	CHECK_OK(gt_session_open(&spec, &s, &e), e);
 	int64_t n = s->prog.predict_batch;
-	CHECK(gt_graph_desc(s->prog.predict->graph, s->prog.predict->graph->input[0])->dim[0] == n);
+	CHECK(gt_graph_desc(s->prog.predict->graph, s->prog.predict->graph->input[0])->dim[0] % n == 0);
 	CHECK_MSG(s->prog.eval[GT_TEST].batch == n, "%lld at once in an evaluation, %lld in a prediction",
 	          (long long)s->prog.eval[GT_TEST].batch, (long long)n);
+	*segments = s->prog.predict->nsegments;
 	CHECK(s->prog.eval[GT_TEST].nfull * n + s->prog.eval[GT_TEST].ntail == 60);
 	gt_session_close(s);
 	gt_conf_free(c);
@@ -50,6 +67,10 @@ static int64_t open_session(const char *layers, const char *more, bool inference
 }
 
 #define HEAD "{ type = \"global_avgpool\"; }, { type = \"flatten\"; }, { name = \"fc\"; type = \"linear\"; out = 10; }"
+/* 2 GiB of weights, which a session without memory does not allocate. */
+#define WIDE_HEAD \
+	"{ type = \"global_avgpool\"; }, { type = \"flatten\"; }, { name = \"f\"; type = \"linear\"; out = 131072; }, " \
+	"{ name = \"fc\"; type = \"linear\"; out = 10; }"
 /* The output of the convolution has 64 MiB for each sample: more than a sixtieth of any cache. */
 #define LARGE "{ name = \"c\"; type = \"conv2d\"; out = 4096; kernel = 3; padding = 1; }, "
 #define SMALL "{ name = \"c\"; type = \"conv2d\"; out = 4; kernel = 3; stride = 16; }, "
@@ -67,17 +88,30 @@ static bool knows_cache(void)
 
 TEST(sessions)
 {
+	int n;
 	if (!knows_cache()) {
-		CHECK(open_session(LARGE HEAD, "", true) == 60);
+		CHECK(open_session(LARGE HEAD, "", true, &n) == 60 && !n);
 		test_skip("the size of the cache is not known");
 		return;
 	}
-	CHECK(open_session(LARGE HEAD, "", true) < 60);
-	CHECK(open_session(SMALL HEAD, "", true) == 60);
-	CHECK(open_session(LARGE NORM "true; }, " HEAD, "", true) < 60);
-	CHECK(open_session(LARGE NORM "false; }, " HEAD, "", true) == 60); /* the statistics of the batch */
-	CHECK(open_session(LARGE HEAD, "reproducible = \"world\";", true) == 60);
-	CHECK(open_session(LARGE HEAD, "", false) == 60);
+	CHECK(open_session(LARGE HEAD, "", true, &n) < 60 && !n);
+	CHECK(open_session(SMALL HEAD, "", true, &n) == 60 && !n);
+	CHECK(open_session(LARGE NORM "true; }, " HEAD, "", true, &n) < 60 && !n);
+	CHECK(open_session(LARGE NORM "false; }, " HEAD, "", true, &n) == 60 && !n); /* the statistics of the batch */
+	CHECK(open_session(LARGE HEAD, "reproducible = \"world\";", true, &n) == 60 && !n);
+	CHECK(open_session(LARGE HEAD, "", false, &n) == 60 && !n);
+}
+
+/* The weights do not fit into any cache: the batch is not divided, but the convolution is a segment. */
+TEST(sessions_with_large_weights)
+{
+	int n;
+	bool known = knows_cache();
+	CHECK(open_session(LARGE WIDE_HEAD, "", true, &n) == 60 && (n > 0) == known);
+	CHECK(open_session(LARGE NORM "false; }, " WIDE_HEAD, "", true, &n) == 60 && !n);
+	CHECK(open_session(LARGE WIDE_HEAD, "reproducible = \"world\";", true, &n) == 60 && !n);
+	CHECK(open_session(LARGE WIDE_HEAD, "eval = { tta = \"mirror\"; };", true, &n) == 60 && !n);
+	CHECK(open_session(LARGE WIDE_HEAD, "", false, &n) == 60 && !n);
 }
 
 static void write_file(const char *name, const void *bytes, size_t n)

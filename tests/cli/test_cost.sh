@@ -20,7 +20,7 @@ for mode in ddp 'zero -s parallel.stage=1' 'zero -s parallel.stage=2' 'zero -s p
 	# shellcheck disable=SC2206 # words
 	words=(-s parallel.mode=$mode)
 	name=cost_$(tr -c 'a-z0-9\n' _ <<<"$mode")
-	"$gtrain" bench net.cfg "${words[@]}" --world 4 --steps 3 --json >times.json 2>err &&
+	if "$gtrain" bench net.cfg "${words[@]}" --world 4 --steps 3 --json >times.json 2>err &&
 		"$gtrain" check net.cfg "${words[@]}" --world 4 --link 1e6TB,0s --times times.json --json >fast.json 2>>err &&
 		"$gtrain" check net.cfg "${words[@]}" --world 4 --link 1Gbit,1ms --times times.json --json >slow.json 2>>err &&
 		python3 - >why 2>&1 <<'PY'
@@ -33,7 +33,7 @@ for c in fast, slow:
 assert fast["exposed_s"] < 1e-6 and fast["compute_s"] == slow["compute_s"] and fast["idle_s"] == slow["idle_s"], (fast, slow)
 assert slow["exposed_s"] > 0.003 and slow["scaled"] < 0.5, slow
 PY
-	if [ $? = 0 ]; then pass "$name"; else fail "$name" "$(cat err why)"; fi
+	then pass "$name"; else fail "$name" "$(cat err why)"; fi
 done
 
 # ddp on two ranks: the time of the step is that of the kernels and, because a CPU does not overlap them, of one all_reduce for each bucket
@@ -85,9 +85,11 @@ if [ $? = 64 ] && grep -q 'needs a file' err; then pass suggest_stream; else fai
 # With much memory, the mode that neither waits nor sends more; with less than ddp needs, one that fits. The lines are a config that plans.
 "$gtrain" check net.cfg --suggest --world 4 --json >all.json 2>err
 limit=$(python3 -c 'import json; print(next(s["memory"] for s in json.load(open("all.json"))["suggestions"] if s["way"] == "ddp") - 1)')
-"$gtrain" check net.cfg --suggest --world 4 --memory "$limit" --json >less.json 2>>err
-"$gtrain" check net.cfg --suggest --world 4 --memory "$limit" >less.txt 2>>err
-"$gtrain" check net.cfg --suggest --world 4 --link 1Gbit,1ms --times times.json --json >timed.json 2>>err
+{
+	"$gtrain" check net.cfg --suggest --world 4 --memory "$limit" --json >less.json
+	"$gtrain" check net.cfg --suggest --world 4 --memory "$limit" >less.txt
+	"$gtrain" check net.cfg --suggest --world 4 --link 1Gbit,1ms --times times.json --json >timed.json
+} 2>>err
 if python3 - "$limit" >why 2>&1 <<'PY'
 import json, sys
 all, less, timed = (json.load(open(f"{f}.json"))["suggestions"] for f in ("all", "less", "timed"))

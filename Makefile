@@ -49,6 +49,7 @@ ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/st
               engine/use/*.c engine/setup/*.c engine/view/*.c engine/export/*.c engine/track/*.c engine/sweep/*.c engine/page/*.c)
 DATA_SRC   := $(wildcard datasets/*.c datasets/image/*.c datasets/table/*.c datasets/text/*.c)
 # Commands that are plugins, with the code that only they need. Its functions are the plugin's, all others the program's.
+cost_SRC   := $(wildcard cli/cost_*.c engine/report/cost_*.c)
 export_SRC := cli/cmd_export.c $(wildcard engine/export/*.c)
 help_SRC   := $(patsubst %,cli/%.c,cmd_completion cmd_help complete_words editor_files help_topics json_schema)
 init_SRC   := cli/cmd_init.c $(wildcard engine/setup/init_*.c)
@@ -57,8 +58,9 @@ smoke_SRC  := cli/smoke_view.c cli/against_view.c $(wildcard engine/report/smoke
 use_SRC    := $(patsubst %,cli/cmd_%.c,eval inspect predict) $(filter-out %/evaluate.c %/inference.c %/inspect.c %/sample_table.c, \
               $(wildcard engine/use/*.c))
 view_SRC   := $(patsubst %,cli/cmd_%.c,bench compare lr_find plot report runs sweep) $(wildcard cli/compare_*.c cli/plot_*.c) \
-              cli/run_results.c $(wildcard engine/view/*.c engine/page/*.c engine/sweep/*.c engine/setup/lr_*.c)
-COMMANDS   := export help init show smoke use view
+              cli/run_results.c $(patsubst %,engine/report/%.c,bench_world comm_echo) \
+              $(wildcard engine/view/*.c engine/page/*.c engine/sweep/*.c engine/setup/lr_*.c)
+COMMANDS   := cost export help init show smoke use view
 CLI_SRC    := $(filter-out $(foreach p,$(COMMANDS),$($p_SRC)),$(wildcard cli/*.c))
 NULL_SRC   := $(wildcard kernels/null/*.c)
 CPU_SRC    := $(wildcard kernels/cpu/*.c)

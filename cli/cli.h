@@ -268,6 +268,8 @@ struct gt_report_opts {
 	bool dry_run;       /* the command is a dry run, which has already checked this machine */
 	bool time;          /* also measure the duration of some training steps */
 	bool strict;        /* exit with an error if the report has a warning */
+	const char *link;   /* predict the time of a step over these links (gtrain_cost.h); NULL: no prediction */
+	const char *times;  /* with link: file of measured times of kernels */
 	bool listed;        /* the command has already listed the unreadable samples of the data */
 };
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, const struct gt_report_opts *o, struct gt_err *err);

@@ -15,6 +15,8 @@ static const struct gt_option options[] = {
 	GT_OPT_SET(struct bench_args),
 	GT_OPT_DEVICE(struct bench_args),
 	GT_OPT_NPROC(struct bench_args),
+	{"world", 0, GT_OPTION_INT, OFFSET(job.world), "N", GT_COMPLETE_NONE, NULL, 1, 65536,
+	 "measure the kernels of one rank of N, or of one rank of each pipeline stage, without communication; check --times reads the result"},
 	{"steps", 0, GT_OPTION_INT, OFFSET(steps), "N", GT_COMPLETE_NONE, NULL, 1, 1000000, "number of training steps to time; default: 100"},
 	{0},
 };
@@ -53,7 +55,8 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_bench *b, str
 	gt_json_array(j, "kernels");
 	for (int i = 0; i < b->nrows; i++)
 		gt_json_row(j, NULL, GT_STR("op", b->rows[i].op), GT_STR("layer", b->rows[i].layer), GT_STR("impl", b->rows[i].impl),
-		            GT_NUM("ms", b->rows[i].ms, 6), GT_NUM("gflops", b->rows[i].gflops, 6), GT_NUM("share", b->rows[i].share, 6));
+		            GT_NUM("ms", b->rows[i].ms, 6), GT_NUM("gflops", b->rows[i].gflops, 6), GT_NUM("share", b->rows[i].share, 6),
+		            GT_INT("calls", b->rows[i].calls), GT_INT("size", b->rows[i].size));
 	gt_json_end(j);
 	if (b->nranks)
 		ranks_json(j, b);
@@ -147,9 +150,14 @@ static enum gt_code run_bench(struct gt_cli *cli, struct gt_err *err)
 	struct gt_bench *b = NULL;
 	GT_TRY(gt_cli_conf(cli, &a->job, &conf, err));
 	struct gt_run_opts o = {.device = a->job.device, .say = print_note, .user = cli};
-	enum gt_code code = gt_cli_ranks(cli, &a->job, &o, err);
-	if (code == GT_OK)
-		code = gt_bench(conf, &o, a->steps ? (int)a->steps : 100, &b, err);
+	int steps = a->steps ? (int)a->steps : 100;
+	enum gt_code code = GT_OK;
+	if (a->job.world && (a->job.nproc || cli->link))
+		code = gt_fail(err, GT_EUSAGE, "--world and --nproc cannot be combined: --world measures ranks of a world that does not run");
+	else if (a->job.world)
+		code = gt_bench_world(conf, a->job.device, (int)a->job.world, steps, &b, err);
+	else if ((code = gt_cli_ranks(cli, &a->job, &o, err)) == GT_OK)
+		code = gt_bench(conf, &o, steps, &b, err);
 	if (code == GT_OK && b) /* b is NULL if rank 0 is another process; that process has printed the result */
 		code = cli->args.json ? print_json(cli, b, err) : print_text(cli, b, err);
 	gt_bench_free(b);

@@ -14,7 +14,8 @@ enum {
 
 struct check_args {
 	struct gt_job_args job;
-	bool data, verify, time, strict;
+	bool data, verify, time, strict, suggest;
+	const char *link, *times, *memory;
 };
 #define OFFSET(member) offsetof(struct check_args, member)
 
@@ -28,6 +29,14 @@ static const struct gt_option options[] = {
 	{"verify", 0, GT_OPTION_FLAG, OFFSET(verify), .help = "do the same as --data, but decode every image completely"},
 	{"time", 0, GT_OPTION_FLAG, OFFSET(time), .help = "measure some steps on this machine, and estimate the time of an epoch and of the "
 	                                                  "run"},
+	{"link", 0, GT_OPTION_STRING, OFFSET(link), "LINK", GT_COMPLETE_NONE, NULL, 0, 0,
+	 "with --times: predict the time of a step of ranks on several hosts, whose links have this bandwidth and latency: 100Gbit,5us"},
+	{"times", 0, GT_OPTION_STRING, OFFSET(times), "FILE", GT_COMPLETE_FILE, NULL, 0, 0,
+	 "with --link: times of kernels, which gtrain bench CFG --world N --json has printed"},
+	{"suggest", 0, GT_OPTION_FLAG, OFFSET(suggest),
+	 .help = "propose the parallel mode, ZeRO stage, pipeline and micro-batches for --world N ranks, with reasons"},
+	{"memory", 0, GT_OPTION_STRING, OFFSET(memory), "SIZE", GT_COMPLETE_NONE, NULL, 0, 0,
+	 "with --suggest: memory of a rank, for example 80G or 79.5GiB"},
 	{"strict", 0, GT_OPTION_FLAG, OFFSET(strict),
 	 .help = "fail if there is a warning, for example if this machine does not have the data or the device"},
 	{0},
@@ -211,8 +220,9 @@ static enum gt_code print_facts(struct gt_cli *cli, const struct gt_report_opts 
 	return gt_table_print(cli, &t, err);
 }
 
-/* Prints the JSON report in cli->json as text. */
-static enum gt_code print_report(struct gt_cli *cli, const struct gt_report_opts *o, const struct gt_report *r, struct gt_err *err)
+/* Prints the JSON report in cli->json as text. cost: prints the predicted time of a step; NULL: there is none. */
+static enum gt_code print_report(struct gt_cli *cli, const struct gt_report_opts *o, const struct gt_report *r,
+                                 const struct gt_cost_view *cost, struct gt_err *err)
 {
 	char title[512], buffers[GT_UNITS], note[96] = "";
 	const struct gt_json_value *f;
@@ -226,7 +236,8 @@ static enum gt_code print_report(struct gt_cli *cli, const struct gt_report_opts
 	GT_TRY(print_layers(cli, f, err));
 	GT_TRY(gt_cli_columns_text(cli, f, err));
 	GT_TRY(gt_cli_ranks_text(cli, f, err));
-	return print_facts(cli, o, f, r, err);
+	GT_TRY(print_facts(cli, o, f, r, err));
+	return cost ? cost->print(cli, f, err) : GT_OK;
 }
 
 /* Measures some training steps on this machine, and adds the durations of a step, an epoch and the run to the report. */
@@ -271,7 +282,14 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, con
 	struct gt_report *r = NULL;
 	bool elsewhere = o->dry_run || (o->device && !strcmp(o->device, "null")); /* the device "null" does not check this machine */
 	cli->json.exact = !cli->args.json; /* exact floating-point values, because the text output is made from this JSON */
-	GT_TRY(gt_check(c, o->device, world, !elsewhere, &cli->json, &r, err));
+	const struct gt_cost_view *cost = NULL;
+	struct gt_check_opts check = {.device = o->device, .world = world, .machine = !elsewhere, .apart = o->link};
+	if (o->link) {
+		GT_TRY(gt_cli_cost(&cost, err));
+		GT_TRY(cost->open(cli, o->link, o->times, &check.user, err));
+		check.more = cost->add;
+	}
+	GT_TRY(gt_check(c, &check, &cli->json, &r, err));
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_cli_warn(cli, r->warnings.v[i].text);
 	for (int i = 0; i < r->skipped.n && !o->listed; i++)
@@ -279,7 +297,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, con
 	enum gt_code code = o->time ? measure_steps(cli, c, o, r, elsewhere, err) : GT_OK;
 	gt_json_end(&cli->json);
 	if (code == GT_OK)
-		code = cli->args.json ? gt_out_json(cli, err) : print_report(cli, o, r, err);
+		code = cli->args.json ? gt_out_json(cli, err) : print_report(cli, o, r, cost, err);
 	else
 		gt_json_reset(&cli->json);
 	if (code == GT_OK && o->strict)
@@ -355,11 +373,31 @@ static enum gt_code check_data(struct gt_cli *cli, struct gt_conf *conf, bool wh
 	               "them", bad, n);
 }
 
+static enum gt_code suggest_plan(struct gt_cli *cli, const struct check_args *a, struct gt_err *err)
+{
+	const struct gt_cost_view *cost;
+	struct gt_suggest_args s = {.job = &a->job, .world = a->job.world, .memory = a->memory, .link = a->link, .times = a->times};
+	const char *other = a->job.mode ? "--mode" : a->data ? "--data" : a->verify ? "--verify" : a->time ? "--time"
+	                    : a->strict ? "--strict" : NULL;
+	if (other)
+		return gt_fail(err, GT_EUSAGE, "--suggest and %s cannot be combined: --suggest prints no report of one plan", other);
+	GT_TRY(gt_cli_cost(&cost, err));
+	return cost->suggest(cli, &s, err);
+}
+
 static enum gt_code run_check(struct gt_cli *cli, struct gt_err *err)
 {
 	const struct check_args *a = cli->options;
 	struct gt_report_opts o = {.device = a->job.device, .time = a->time, .strict = a->strict, .listed = a->data || a->verify};
 	struct gt_conf *conf;
+	if (!a->link != !a->times)
+		return gt_fail(err, GT_EUSAGE, "--link and --times need each other: a prediction needs the links and the times of kernels");
+	if (a->memory && !a->suggest)
+		return gt_fail(err, GT_EUSAGE, "--memory: expected the option --suggest too, which compares plans with the memory of a rank");
+	if (a->suggest)
+		return suggest_plan(cli, a, err);
+	o.link = a->link;
+	o.times = a->times;
 	GT_TRY(gt_cli_conf(cli, &a->job, &conf, err));
 	enum gt_code code = o.listed ? check_data(cli, conf, a->verify, err) : GT_OK;
 	if (code == GT_OK)

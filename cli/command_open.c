@@ -36,6 +36,17 @@ enum gt_code gt_cli_smoke(struct gt_cli *cli, const struct gt_job_args *job, str
 	return code ? gt_fail(err, code, "--smoke needs a plugin: %s", why.msg) : (*(gt_smoke_function *const *)run)(cli, job, conf, err);
 }
 
+enum gt_code gt_cli_cost(const struct gt_cost_view **out, struct gt_err *err)
+{
+	void *view;
+	struct gt_err why = {0};
+	enum gt_code code = open_plugin("cost", "gt_cost_view", &view, &why);
+	if (code)
+		return gt_fail(err, code, "the cost model needs a plugin: %s", why.msg);
+	*out = view;
+	return GT_OK;
+}
+
 void gt_cli_page_of_run(struct gt_cli *cli, const char *dir, const struct gt_job_args *job)
 {
 	const struct gt_command *report;

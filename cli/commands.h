@@ -3,6 +3,7 @@
 #define GT_CLI_COMMANDS_H
 
 #include "cli.h"
+#include "gtrain_report.h"
 
 #define COMMAND(word, name, summary) extern const struct gt_command gt_cmd_##word;
 #define PLUGIN_COMMAND(plugin, word, name, summary) COMMAND(word, name, summary)
@@ -19,6 +20,26 @@ extern const char gt_build_id[];
 typedef enum gt_code gt_smoke_function(struct gt_cli *cli, const struct gt_job_args *job, struct gt_conf *conf, struct gt_err *err);
 gt_smoke_function gt_cli_smoke;
 extern gt_smoke_function *const gt_smoke_command;
+
+/* The arguments of `gtrain check --suggest`. */
+struct gt_suggest_args {
+	const struct gt_job_args *job; /* --set and --device */
+	int64_t world;                 /* number of ranks */
+	const char *memory;            /* memory of a rank, such as "80G"; NULL: no limit */
+	const char *link, *times;      /* as in struct gt_report_opts */
+};
+
+/* `gtrain check --link` and `--suggest`. gt_cost_view (cost_view.c) is the implementation, in the plugin cost.so; gt_cli_cost
+ * (command_open.c) opens the plugin. */
+struct gt_cost_view {
+	/* Reads the values of --link and --times. The arena of cli owns *out, which is the first argument of add. */
+	enum gt_code (*open)(struct gt_cli *cli, const char *link, const char *times, void **out, struct gt_err *err);
+	gt_report_part *add; /* adds the predicted times to the report */
+	enum gt_code (*print)(struct gt_cli *cli, const struct gt_json_value *report, struct gt_err *err);
+	enum gt_code (*suggest)(struct gt_cli *cli, const struct gt_suggest_args *args, struct gt_err *err);
+};
+extern const struct gt_cost_view gt_cost_view;
+enum gt_code gt_cli_cost(const struct gt_cost_view **out, struct gt_err *err);
 
 /* command_open.c: writes the HTML report of a complete run whose config has log.report = true. A failure is only a warning, because the run
  * itself was successful. */

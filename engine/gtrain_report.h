@@ -2,7 +2,7 @@
  *
  *     struct gt_json j = {0};
  *     struct gt_report *r;
- *     GT_TRY(gt_check(conf, NULL, 0, false, &j, &r, err));
+ *     GT_TRY(gt_check(conf, &(struct gt_check_opts){0}, &j, &r, err));
  *     gt_report_free(r);
  */
 #ifndef GT_GTRAIN_REPORT_H
@@ -40,12 +40,21 @@ struct gt_report {
 	struct gt_problems skipped;          /* warnings about rows, cells and texts that the run skips; in the arena of the report */
 	struct gt_arena *arena;              /* owns the report's memory */
 };
-/* Plans a run and reports on it. device: name of the device whose kernels are planned; NULL: plan without a device. world: number of ranks;
- * 0: the number that the config requests, or 1 if the config says "auto". machine: the warnings include the reasons why a run would fail on
- * this machine, each with the exit code of such a run. Writes the report to *j as an object to which the caller may add members before it
- * ends it. The caller frees *out with gt_report_free. */
-enum gt_code gt_check(struct gt_conf *c, const char *device, int world, bool machine, struct gt_json *j, struct gt_report **out,
-                      struct gt_err *err);
+struct gt_world_plan;
+/* Adds members about the planned ranks to the report, an open object. */
+typedef enum gt_code gt_report_part(void *user, const struct gt_world_plan *w, struct gt_json *j, struct gt_err *err);
+struct gt_check_opts {
+	const char *device;   /* name of the device whose kernels are planned; NULL: plan without a device */
+	int world;            /* number of ranks; 0: the number that the config requests, or 1 if the config says "auto" */
+	bool apart;           /* every rank is on a host of its own */
+	bool classes;         /* plan ranks with equal programs once in a small world too */
+	bool machine;         /* the warnings include the reasons why a run would fail on this machine, each with the exit code of the run */
+	gt_report_part *more; /* called with the planned ranks when the report has its other members; NULL: not called */
+	void *user;           /* first argument of more */
+};
+/* Plans a run and reports on it. Writes the report to *j as an object to which the caller may add members before it ends it. The caller
+ * frees *out with gt_report_free. */
+enum gt_code gt_check(struct gt_conf *c, const struct gt_check_opts *o, struct gt_json *j, struct gt_report **out, struct gt_err *err);
 void gt_report_free(struct gt_report *r);
 
 /* Prints the list of steps of one rank to *out, which is malloc'ed and freed by the caller. If json is true, each line is a JSON object.
@@ -61,6 +70,7 @@ void gt_build_info(struct gt_build_info *out);
 struct gt_bench_row {
 	char op[48], layer[64], impl[64];
 	double ms, gflops, share; /* time in milliseconds in one step; speed in GFLOP/s; share of the step's time, 0 ... 1 */
+	int64_t calls, size;      /* number of calls in one step; what each call works on, in the unit of gt_step_size (report/step_size.h) */
 };
 struct gt_bench_rank {
 	int copy, pipe_rank;      /* index of the rank's copy of the model, and index of the rank within this copy */
@@ -96,6 +106,10 @@ struct gt_bench {
 /* Times the kernels and steps of a config. It uses these fields of o: device, nproc, argv, link, say. Ranks are started as by gt_run, and
  * all of them call it. Only rank 0 gets a result; on the other ranks, and in the process that started them, *out is NULL. */
 enum gt_code gt_bench(struct gt_conf *c, const struct gt_run_opts *o, int steps, struct gt_bench **out, struct gt_err *err);
+/* Times the kernels of ranks of a world that does not run, one rank after the other on this device: rank 0 and, in a pipeline, the first
+ * rank of each stage. Communication takes no time. The rows of *out are those of all measured ranks; step_ms is the time of the slowest.
+ * device overrides the config's device; NULL: it does not. */
+enum gt_code gt_bench_world(struct gt_conf *c, const char *device, int world, int steps, struct gt_bench **out, struct gt_err *err);
 void gt_bench_free(struct gt_bench *b);
 
 #endif

@@ -57,7 +57,7 @@ static enum gt_code check_layers(struct gt_page_facts *p, struct gt_conf *c, str
 	struct gt_json j = {0};
 	struct gt_report *r;
 	const char *text;
-	enum gt_code code = gt_check(c, NULL, 1, false, &j, &r, err);
+	enum gt_code code = gt_check(c, &(struct gt_check_opts){.world = 1}, &j, &r, err);
 	if (code == GT_OK) {
 		gt_report_free(r);
 		gt_json_end(&j);

@@ -4,6 +4,8 @@
 #include "comm.h"
 #include "gtrain_report.h"
 #include "plan/mode_pipe.h"
+#include "report/bench_parts.h"
+#include "report/step_size.h"
 #include "session/session_pipe.h"
 #include "session/world_plan.h"
 #include "train/rank_session.h"
@@ -74,10 +76,10 @@ static enum gt_code run_steps(struct gt_session *s, const struct gt_prog *p, int
 	return GT_OK;
 }
 
-/* Returns the row of the table to which a program step belongs. All micro-batches of one operation in one layer share a row. */
+/* Returns the row of the table to which a program step belongs. All micro-batches of one size share a row for each operation and layer. */
 static struct gt_bench_row *find_row(struct gt_bench *b, const struct gt_session *s, const struct gt_step *st)
 {
-	struct gt_bench_row r = {{0}, {0}, {0}, 0, 0, 0};
+	struct gt_bench_row r = {.size = gt_step_size(s, st)};
 	bool joins = st->call && st->call->comm && !st->end;
 	snprintf(r.op, sizeof r.op, "%s", st->call ? st->call->op : gt_step_name(st->kind));
 	snprintf(r.layer, sizeof r.layer, "%s", st->call ? st->call->layer : "");
@@ -86,7 +88,8 @@ static struct gt_bench_row *find_row(struct gt_bench *b, const struct gt_session
 	else if (joins && s->exec.group[st->call->comm->group])
 		snprintf(r.impl, sizeof r.impl, "%s", s->exec.group[st->call->comm->group]->api->name);
 	for (int i = 0; i < b->nrows; i++)
-		if (!strcmp(b->rows[i].op, r.op) && !strcmp(b->rows[i].layer, r.layer) && !strcmp(b->rows[i].impl, r.impl))
+		if (b->rows[i].size == r.size && !strcmp(b->rows[i].op, r.op) && !strcmp(b->rows[i].layer, r.layer) &&
+		    !strcmp(b->rows[i].impl, r.impl))
 			return &b->rows[i];
 	b->rows[b->nrows] = r;
 	return &b->rows[b->nrows++];
@@ -104,6 +107,7 @@ static enum gt_code sum_rows(struct gt_bench *b, const struct gt_session *s, con
 		struct gt_bench_row *r = find_row(b, s, &p->step[i]);
 		double own = p->step[i].call ? p->step[i].call->flops : 0;
 		r->ms += 1e3 * times[i] / steps;
+		r->calls++;
 		r->gflops += own;
 		flops += own;
 	}
@@ -330,38 +334,55 @@ static enum gt_code exchange_measurements(struct gt_session *s, const struct mea
 /* ---- the ranks ----------------------------------------------------------------------------------------------------------------------- */
 
 struct job {
-	struct gt_conf *c;
 	int steps;
 	struct gt_bench *result; /* result of rank 0 */
 };
 
-static enum gt_code measure_session(void *user, struct gt_session *s, struct gt_err *err)
+/* Measures the kernels of this rank. The caller frees *out; *own has the measurements for the other ranks. */
+static enum gt_code measure_rank(struct gt_session *s, int steps, struct gt_bench **out, struct measured *own, struct gt_err *err)
 {
-	struct job *j = user;
 	struct gt_arena *a;
-	struct measured own;
+	*out = NULL;
 	if (!s->prog.full.n)
-		return gt_conf_refuse(j->c, "data.batch", err, "expected at most as many samples as the training split has, got a batch of %lld",
+		return gt_conf_refuse(s->conf, "data.batch", err, "expected at most as many samples as the training split has, got a batch of %lld",
 		                      (long long)s->batch.size);
 	GT_TRY(gt_arena_open(&a, err));
 	struct gt_bench *b = gt_arena_alloc(a, 1, sizeof *b);
 	enum gt_code code = b ? GT_OK : gt_fail_memory(err, sizeof *b);
 	if (code == GT_OK) {
 		b->arena = a;
-		code = bench_session(s, j->steps, b, &own, err);
+		code = bench_session(s, steps, b, own, err);
 	}
 	if (code == GT_OK)
-		code = exchange_measurements(s, &own, b, err);
-	if (code == GT_OK && s->at.rank == 0)
-		j->result = b;
+		*out = b;
 	else
 		gt_arena_close(a);
 	return code;
 }
 
+static enum gt_code measure_session(void *user, struct gt_session *s, struct gt_err *err)
+{
+	struct job *j = user;
+	struct gt_bench *b;
+	struct measured own;
+	GT_TRY(measure_rank(s, j->steps, &b, &own, err));
+	enum gt_code code = exchange_measurements(s, &own, b, err);
+	if (code == GT_OK && s->at.rank == 0)
+		j->result = b;
+	else
+		gt_bench_free(b);
+	return code;
+}
+
+enum gt_code gt_bench_session(struct gt_session *s, int steps, struct gt_bench **out, struct gt_err *err)
+{
+	struct measured own;
+	return measure_rank(s, steps, out, &own, err);
+}
+
 enum gt_code gt_bench(struct gt_conf *c, const struct gt_run_opts *o, int steps, struct gt_bench **out, struct gt_err *err)
 {
-	struct job j = {.c = c, .steps = steps};
+	struct job j = {.steps = steps};
 	struct gt_rank_session r = {
 	    .conf = c, .opts = o, .spec = {.train = true}, .start = "a benchmark", .body = measure_session, .user = &j};
 	*out = NULL;

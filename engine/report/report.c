@@ -356,20 +356,22 @@ int gt_conf_world(const struct gt_conf *c)
 	return gt_strategy_of(c->parallel.mode)->ranks != GT_RANKS_ONE && c->parallel.nproc > 1 ? (int)c->parallel.nproc : 1;
 }
 
-enum gt_code gt_check(struct gt_conf *c, const char *device, int world, bool machine, struct gt_json *j, struct gt_report **out,
-                      struct gt_err *err)
+enum gt_code gt_check(struct gt_conf *c, const struct gt_check_opts *o, struct gt_json *j, struct gt_report **out, struct gt_err *err)
 {
 	struct gt_world_plan *world_plan;
 	struct gt_arena *a;
 	*out = NULL;
-	bool is_auto = !world && gt_strategy_of(c->parallel.mode)->ranks != GT_RANKS_ONE && !c->parallel.nproc;
-	GT_TRY(gt_world_plan_open(c, device, !device, world ? world : gt_conf_world(c), GT_WORLD_PLAN_EACH, &world_plan, err));
+	bool is_auto = !o->world && gt_strategy_of(c->parallel.mode)->ranks != GT_RANKS_ONE && !c->parallel.nproc;
+	GT_TRY(gt_world_plan_open(c, o->device, !o->device, o->apart, o->world ? o->world : gt_conf_world(c),
+	                          o->classes ? 0 : GT_WORLD_PLAN_EACH, &world_plan, err));
 	enum gt_code code = gt_arena_open(&a, err);
 	if (code == GT_OK) {
 		struct gt_report *r = gt_arena_alloc(a, 1, sizeof *r);
 		if (r)
 			r->arena = a;
-		code = r ? make_report(c, world_plan, device, is_auto, machine, j, r, err) : gt_fail_memory(err, sizeof *r);
+		code = r ? make_report(c, world_plan, o->device, is_auto, o->machine, j, r, err) : gt_fail_memory(err, sizeof *r);
+		if (code == GT_OK && o->more)
+			code = o->more(o->user, world_plan, j, err);
 		if (code == GT_OK) {
 			*out = r;
 		} else {

@@ -202,7 +202,7 @@ static enum gt_code report_or_make_data(struct gt_conf *c, const char *dir, stru
 	struct gt_err why = {0};
 	enum gt_content content = gt_format_content(c->data.format);
 	bool table = content == GT_CONTENT_TABLE, text = content == GT_CONTENT_TEXTS;
-	enum gt_code code = gt_check(c, NULL, p->ranks, false, json, r, &why);
+	enum gt_code code = gt_check(c, &(struct gt_check_opts){.world = p->ranks}, json, r, &why);
 	if (code == GT_ENOINPUT && table && !c->data.ncolumns) {
 		struct gt_err said = why;
 		gt_fail(&why, code, "%.700s; a smoke test generates rows if data.columns lists the columns, as in configs that `gtrain init` "
@@ -214,7 +214,7 @@ static enum gt_code report_or_make_data(struct gt_conf *c, const char *dir, stru
 		return code;
 	}
 	GT_TRY(make_data(c, dir, p->ranks, &why, a, p, shown, made, err));
-	return gt_check(*made, NULL, p->ranks, false, json, r, err);
+	return gt_check(*made, &(struct gt_check_opts){.world = p->ranks}, json, r, err);
 }
 
 /* If the file of model.pretrained is missing, changes the config to begin with initial weights. */

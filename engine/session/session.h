@@ -65,6 +65,7 @@ struct gt_session_spec {
 	/* in a dry session: the rank for which it plans, and the number of ranks, which need not run; both 0: one rank */
 	int rank, world;
 	const char *device;      /* overrides the key `device` of the config; NULL: not overridden */
+	bool apart;              /* in a dry session: every rank is on a host of its own, so that ranks share no memory */
 	bool paper;              /* in a dry session: open no device; `device` only names the kind of device for which the session plans */
 	bool train;              /* make the programs of the optimizer step */
 	bool eval[GT_SPLITS];    /* make the programs that evaluate these splits */

@@ -186,7 +186,8 @@ bool gt_session_shares_memory(const struct gt_session_spec *spec, const struct g
 		return false;
 	if (spec->team && spec->team->comm)
 		return be->host_memory && spec->team->comm->api->common;
-	return strncmp(device, "cuda", 4) != 0; /* a dry session may have no open device; its ranks are then assumed to be on one host */
+	/* a dry session may have no open device; its ranks are then assumed to be on one host, unless it says otherwise */
+	return !spec->apart && strncmp(device, "cuda", 4) != 0;
 }
 
 void gt_session_comm_close(struct gt_session *s)

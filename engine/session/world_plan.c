@@ -70,13 +70,14 @@ static enum gt_code plan_ranks(struct gt_world_plan *w, const struct gt_session_
 	return GT_OK;
 }
 
-enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool paper, int world, int each, struct gt_world_plan **out,
-                                struct gt_err *err)
+enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool paper, bool apart, int world, int each,
+                                struct gt_world_plan **out, struct gt_err *err)
 {
 	struct gt_session_spec spec = gt_world_plan_spec(c, device, paper, 0, world);
 	struct gt_world_plan *w;
 	struct gt_arena *a;
 	*out = NULL;
+	spec.apart = apart;
 	if (world > GT_WORLD_MAX)
 		return gt_fail(err, GT_EUSAGE, "expected at most %d ranks in a plan, got %d", GT_WORLD_MAX, world);
 	GT_TRY(gt_arena_open(&a, err));
@@ -249,7 +250,7 @@ enum gt_code gt_world_plan_preflight(struct gt_conf *c, const char *device, int 
 	struct gt_world_plan *world_plan = NULL;
 	struct gt_world_report proof;
 	GT_TRY(gt_device_check_computes(device, err));
-	GT_TRY(gt_world_plan_open(c, device, true, world, GT_WORLD_PLAN_EACH, &world_plan, err));
+	GT_TRY(gt_world_plan_open(c, device, true, false, world, GT_WORLD_PLAN_EACH, &world_plan, err));
 	enum gt_code code = check_ready(world_plan->rank[0], also, err);
 	if (code == GT_OK)
 		code = gt_world_plan_verify(world_plan, &proof, err);

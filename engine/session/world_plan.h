@@ -1,7 +1,7 @@
 /* Plans all ranks of a world in this process, without running them: `gtrain check` and `gtrain plan` show the result; a run uses it to find
  * errors before it starts the ranks. A strategy is a pure function, so the planned programs equal the programs that the ranks will make.
  *
- *     gt_world_plan_open(conf, NULL, true, 4, &w, err);
+ *     gt_world_plan_open(conf, NULL, true, false, 4, GT_WORLD_PLAN_EACH, &w, err);
  *     gt_world_plan_verify(w, &report, err);
  *     gt_world_plan_close(w);
  */
@@ -29,9 +29,10 @@ struct gt_world_plan {
 };
 
 /* Plans `world` ranks, each of them if they are at most `each` (GT_WORLD_PLAN_EACH). device: overrides the config's device; NULL: the
- * config's. paper: open no device; the device "null" implies it. Returns the errors that a run would return, GT_ECONFIG and others. */
-enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool paper, int world, int each, struct gt_world_plan **out,
-                                struct gt_err *err);
+ * config's. paper: open no device; the device "null" implies it. apart: each rank is on a host of its own. Returns the errors that a run
+ * would return, GT_ECONFIG and others. */
+enum gt_code gt_world_plan_open(struct gt_conf *c, const char *device, bool paper, bool apart, int world, int each,
+                                struct gt_world_plan **out, struct gt_err *err);
 void gt_world_plan_close(struct gt_world_plan *c);
 /* Returns the session spec of one rank of the world plan. */
 struct gt_session_spec gt_world_plan_spec(struct gt_conf *c, const char *device, bool paper, int rank, int world);

@@ -69,6 +69,9 @@ write show 1 net.cfg -n 2
 write show 2 net.cfg -n 2 -s 'data.augment=({type="mixup";p=1.0;})'
 write bench 1 net.cfg --steps 2
 write bench 2 net.cfg --steps 2 --nproc 2 -s 'parallel.mode="pipe"' -s 'train.groups=()'
+write bench world net.cfg --steps 2 --world 2 -s 'parallel.mode="ddp"' -s 'train.groups=()'
+write check cost net.cfg --world 2 --mode ddp -s 'train.groups=()' --link 1Gbit,1ms --times bench.world.json
+"$gtrain" check net.cfg --suggest --world 2 -s 'train.groups=()' --json >suggest.1.json 2>err || fail json_keys_suggest "$(tail -n 1 err)"
 write lr-find 1 net.cfg --steps 50
 write lr-find 2 net.cfg --steps 50 -s 'train.groups=({match="a.*";lr_mul=0.5;})'
 "$gtrain" run net.cfg -o net -q --no-progress 2>err || fail json_keys_run "$(tail -n 1 err)"

@@ -91,7 +91,7 @@ static enum gt_code once(enum what what, char *got, size_t size, struct gt_err *
 	if (what == LOAD) {
 		snprintf(got, size, "%s", c->text);
 	} else if (what == CHECK_IT) {
-		if (!(code = gt_check(c, NULL, 1, false, &json, &r, e))) {
+		if (!(code = gt_check(c, &(struct gt_check_opts){.world = 1}, &json, &r, e))) {
 			gt_json_end(&json);
 			code = gt_json_finish(&json, &line, e);
 			snprintf(got, size, "%s", code ? "" : line);

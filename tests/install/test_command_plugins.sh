@@ -8,7 +8,7 @@ mkdir -p alone/bin alone/lib/gtrain
 cp "$gtrain" alone/bin
 cp "$lib/cpu.so" "$lib/null.so" alone/lib/gtrain
 table=$(sed -nE 's/^PLUGIN_COMMAND\(([a-z]*), [a-z_]*, "([a-z-]*)".*/\1 \2/p' "$src/cli/commands.inc")
-plugins=$({ cut -d ' ' -f 1 <<<"$table" && echo smoke; } | sort -u)
+plugins=$({ cut -d ' ' -f 1 <<<"$table" && printf "cost\nsmoke\n"; } | sort -u)
 all=$gtrain
 gtrain=$tmp/alone/bin/gtrain
 tiny_config
@@ -25,6 +25,7 @@ gives trains_without_plugins 0 out accuracy run tiny.cfg -o runs/tiny --device c
 gives resumes_without_plugins 0 out accuracy resume runs/tiny -s train.epochs=4 --no-progress
 gives checks_without_plugins 0 out parameters check tiny.cfg
 gives no_smoke_test 69 err 'gtrain: --smoke needs a plugin: smoke is not installed: there is no ' run tiny.cfg --smoke --device cpu
+gives no_suggestion 69 err 'gtrain: the cost model needs a plugin: cost is not installed: there is no ' check tiny.cfg --suggest --world 2
 gives no_page 69 err 'log.report: the plugin view.so, which writes the page of a run, is not installed' \
 	run tiny.cfg -o runs/r -s log.report=true --device cpu
 [ -e runs/r ] && fail no_page_no_run 'trained' || pass no_page_no_run

@@ -122,8 +122,8 @@ static double compare(const char *layers, const char *parallel, int world, bool 
 	if (!c)
 		return 0;
 	mallopt(M_MMAP_THRESHOLD, 1 << 16); /* what is freed goes back to the kernel */
-	CHECK_OK(gt_world_plan_open(c, NULL, false, world, GT_WORLD_PLAN_EACH, &world_plan, &e), e);
-	CHECK_OK(gt_world_plan_open(c, NULL, true, world, GT_WORLD_PLAN_EACH, &paper, &e), e);
+	CHECK_OK(gt_world_plan_open(c, NULL, false, false, world, GT_WORLD_PLAN_EACH, &world_plan, &e), e);
+	CHECK_OK(gt_world_plan_open(c, NULL, true, false, world, GT_WORLD_PLAN_EACH, &paper, &e), e);
 	if (world_plan && paper) {
 		struct gt_world_report proof;
 		CHECK_OK(gt_world_plan_verify(world_plan, &proof, &e), e);
@@ -204,7 +204,7 @@ TEST(memory_of_a_pipelines_evaluation)
 		struct gt_conf *c = config(deep, parallel[i]);
 		struct gt_world_plan *world_plan = NULL;
 		struct gt_err e = {0};
-		CHECK_OK(gt_world_plan_open(c, NULL, true, 2, GT_WORLD_PLAN_EACH, &world_plan, &e), e);
+		CHECK_OK(gt_world_plan_open(c, NULL, true, false, 2, GT_WORLD_PLAN_EACH, &world_plan, &e), e);
 		for (int r = 0; world_plan && r < 2; r++) {
 			const struct gt_space *s = world_plan->rank[r]->space;
 			size_t step = s->memory.act_slot_bytes[true] * (size_t)s->memory.act_slots[true],

@@ -98,8 +98,8 @@ static void compare(const struct setting *k)
 	int covered = 0, r = 0;
 	if (!c)
 		return;
-	if (gt_world_plan_open(c, "null", true, k->world, EVERY, &all, &e) != GT_OK || gt_world_plan_verify(all, &whole, &e) != GT_OK ||
-	    gt_world_plan_open(c, "null", true, k->world, 0, &few, &e) != GT_OK || gt_world_plan_verify(few, &part, &e) != GT_OK) {
+	if (gt_world_plan_open(c, "null", true, false, k->world, EVERY, &all, &e) != GT_OK || gt_world_plan_verify(all, &whole, &e) != GT_OK ||
+	    gt_world_plan_open(c, "null", true, false, k->world, 0, &few, &e) != GT_OK || gt_world_plan_verify(few, &part, &e) != GT_OK) {
 		test_fail(__FILE__, __LINE__, "%s, %d ranks: %s", k->parallel, k->world, e.msg);
 	} else {
 		bool sharded = all->rank[0]->space->shards.spec.sharding != GT_SHARD_NONE;
@@ -179,7 +179,7 @@ TEST(largest_world)
 	struct gt_conf *c = read_setting(&k);
 	if (!c)
 		return;
-	CHECK_MSG(gt_world_plan_open(c, "null", true, k.world, GT_WORLD_PLAN_EACH, &w, &e) == GT_OK, "%s", e.msg);
+	CHECK_MSG(gt_world_plan_open(c, "null", true, false, k.world, GT_WORLD_PLAN_EACH, &w, &e) == GT_OK, "%s", e.msg);
 	CHECK(w->nplanned <= GT_BATCH_CLASSES);
 	CHECK_MSG(gt_world_plan_verify(w, &report, &e) == GT_OK, "%s", e.msg);
 	int64_t samples = 0;
@@ -189,7 +189,7 @@ TEST(largest_world)
 				samples += w->equal[i] * w->rank[i]->prog.full.step[t].plan->graph->batch;
 	CHECK_MSG(samples == 100000, "%lld samples", (long long)samples);
 	gt_world_plan_close(w);
-	CHECK(gt_world_plan_open(c, "null", true, k.world + 1, GT_WORLD_PLAN_EACH, &w, &e) == GT_EUSAGE && !w);
+	CHECK(gt_world_plan_open(c, "null", true, false, k.world + 1, GT_WORLD_PLAN_EACH, &w, &e) == GT_EUSAGE && !w);
 	gt_conf_free(c);
 }
 

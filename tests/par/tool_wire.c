@@ -1,14 +1,17 @@
 /* Two hosts on one machine, joined by a wire that can lose packets and be cut.
- *   tool_wire [-l PERCENT] [-c FILE] COMMAND COMMAND
+ *   tool_wire [-l PERCENT] [-c FILE] [-b MBIT] [-d MICROSECONDS] COMMAND COMMAND
  * Each command runs under sh in a network, process and mount namespace of its own, as 10.77.0.1 and 10.77.0.2. Their packets pass through
  * this program (a TUN device in each namespace), which drops PERCENT of them, and all of them while FILE exists: a kernel without netem
- * will do. When both have ended it prints "wire packets=… dropped=… status=A,B seconds=…", with the seconds that each took after the cut,
- * or after the begin without one. It exits with 0, or with 77 and a reason where the machine gives no namespaces or no TUN devices. */
+ * will do. -b limits each direction to MBIT megabits per second (0: no limit), and -d delays each packet. With one of them,
+ * packets have up to 64 KiB, as those of a card that segments them, so that one core suffices for some Gbit/s. When both have ended it
+ * prints "wire packets=… dropped=… status=A,B seconds=…", with the seconds that each took after the cut, or after the begin without one.
+ * It exits with 0, or with 77 and a reason where the machine gives no namespaces or no TUN devices. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
+#include <linux/virtio_net.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,7 +27,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PACKET 65536
+#define PACKET (65536 + (int)sizeof(struct virtio_net_hdr))
+#define QUEUE 1024      /* maximum number of packets on the way in one direction */
+#define BACKLOG 0.0005  /* seconds of packets that the sending card holds; the kernel holds the others */
+
+/* One direction of the wire. */
+struct way {
+	struct { double due; ssize_t n; char byte[PACKET]; } *packet; /* [QUEUE] */
+	unsigned first, end; /* packets first … end - 1, modulo QUEUE, are on the way */
+	double busy;         /* when the packets so far have left the card */
+};
 
 static double now(void)
 {
@@ -79,7 +91,7 @@ static void address(int s, struct ifreq *r, const char *text, unsigned long requ
 }
 
 /* In the child: a host of its own, whose network card the parent holds. */
-static void be_host(int host, int socket_up, const char *command)
+static void be_host(int host, int socket_up, bool segments, const char *command)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (unshare(CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWNS))
@@ -90,8 +102,8 @@ static void be_host(int host, int socket_up, const char *command)
 	struct ifreq r = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
 	if (ioctl(s, SIOCSIFFLAGS, &r))
 		give_up("lo");
-	r = (struct ifreq){.ifr_name = "wire", .ifr_flags = IFF_TUN | IFF_NO_PI};
-	if (ioctl(tun, TUNSETIFF, &r))
+	r = (struct ifreq){.ifr_name = "wire", .ifr_flags = (short)(IFF_TUN | IFF_NO_PI | (segments ? IFF_VNET_HDR : 0))};
+	if (ioctl(tun, TUNSETIFF, &r) || (segments && ioctl(tun, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4)))
 		give_up("TUNSETIFF");
 	address(s, &r, host ? "10.77.0.2" : "10.77.0.1", SIOCSIFADDR, "its address");
 	address(s, &r, "255.255.255.0", SIOCSIFNETMASK, "its network");
@@ -128,13 +140,36 @@ static void be_host(int host, int socket_up, const char *command)
 	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
+/* Waits until a packet arrives or is due, at most 5 ms. */
+static void wait_packet(const int *tun, const struct way *way, double now_s)
+{
+	struct pollfd p[2];
+	double next = now_s + 0.005;
+	for (int i = 0; i < 2; i++) {
+		const struct way *w = &way[i];
+		bool full = w->end - w->first == QUEUE || w->busy > now_s + BACKLOG;
+		p[i] = (struct pollfd){.fd = full ? -1 : tun[i], .events = POLLIN};
+		if (full && w->busy - BACKLOG < next)
+			next = w->busy - BACKLOG;
+		if (w->first != w->end && w->packet[w->first % QUEUE].due < next)
+			next = w->packet[w->first % QUEUE].due;
+	}
+	struct timespec t = {.tv_nsec = next > now_s ? (long)(1e9 * (next - now_s)) : 0};
+	ppoll(p, 2, &t, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const char *cut = NULL;
 	long loss = 0;
-	for (int o; (o = getopt(argc, argv, "l:c:")) != -1;) {
+	double byte_s = 0, delay = 0;
+	for (int o; (o = getopt(argc, argv, "l:c:b:d:")) != -1;) {
 		if (o == 'l')
 			loss = atol(optarg);
+		else if (o == 'b')
+			byte_s = atof(optarg) > 0 ? 8e-6 / atof(optarg) : 0;
+		else if (o == 'd')
+			delay = 1e-6 * atof(optarg);
 		else if (o == 'c')
 			cut = optarg;
 		else
@@ -151,7 +186,7 @@ int main(int argc, char **argv)
 		pid[i] = fork();
 		if (pid[i] == 0) {
 			close(up[i][0]);
-			be_host(i, up[i][1], argv[optind + i]);
+			be_host(i, up[i][1], byte_s > 0 || delay > 0, argv[optind + i]);
 		}
 		close(up[i][1]);
 		tun[i] = take_fd(up[i][0]);
@@ -166,23 +201,37 @@ int main(int argc, char **argv)
 	double since = now(), ended[2] = {0};
 	bool is_cut = false, running[2] = {true, true};
 	long packets = 0, dropped = 0;
-	static char packet[PACKET];
+	struct way way[2] = {{0}}; /* from host 0, from host 1 */
+	for (int i = 0; i < 2; i++)
+		if (!(way[i].packet = calloc(QUEUE, sizeof *way[i].packet)))
+			give_up("memory");
 	srandom(1);
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	if ((byte_s > 0 || delay > 0) && sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1}))
+		fprintf(stderr, "tool_wire: the times of packets depend on the load of the machine: %s\n", strerror(errno));
 	while (running[0] || running[1]) {
-		struct pollfd p[2] = {{.fd = tun[0], .events = POLLIN}, {.fd = tun[1], .events = POLLIN}};
-		poll(p, 2, 5);
+		wait_packet(tun, way, now());
 		if (cut && !is_cut && !access(cut, F_OK)) {
 			is_cut = true;
 			since = now();
 		}
 		for (int i = 0; i < 2; i++) {
-			for (ssize_t n; (n = read(tun[i], packet, sizeof packet)) > 0;) {
+			struct way *w = &way[i];
+			for (ssize_t n; w->end - w->first < QUEUE && w->busy <= now() + BACKLOG &&
+			                (n = read(tun[i], w->packet[w->end % QUEUE].byte, PACKET)) > 0;) {
 				bool drop = is_cut || random() % 100 < loss;
 				packets++;
 				dropped += drop;
-				if (!drop && write(tun[!i], packet, (size_t)n) < 0)
-					dropped++; /* its queue is full: networks do that */
+				if (drop)
+					continue;
+				double start = now();
+				w->busy = (w->busy > start ? w->busy : start) + (double)n * byte_s;
+				w->packet[w->end % QUEUE].n = n;
+				w->packet[w->end++ % QUEUE].due = w->busy + delay;
 			}
+			for (; w->first != w->end && w->packet[w->first % QUEUE].due <= now(); w->first++)
+				if (write(tun[!i], w->packet[w->first % QUEUE].byte, (size_t)w->packet[w->first % QUEUE].n) < 0)
+					dropped++; /* its queue is full: networks do that */
 			if (running[i] && waitpid(pid[i], &status[i], WNOHANG) == pid[i]) {
 				running[i] = false;
 				ended[i] = now() - since;

@@ -1,0 +1,105 @@
+#!/bin/bash
+# `gtrain bench --world`, `gtrain check --link` and `--suggest`: predictions against closed forms, refused arguments, proposals.
+# shellcheck source=tests/cli/cli.sh
+. "$(dirname "$0")/cli.sh"
+command -v python3 >/dev/null || { skip cost 'python3 is not installed'; exit 0; }
+cd "$tmp" || exit 1
+cat >net.cfg <<'CFG'
+schema = 1; name = "net"; device = "cpu"; threads = 1;
+data = { name = "synthetic"; batch = 64; classes = 10; samples = 512; samples_test = 50; };
+model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { name = "fc1"; type = "linear"; out = 256; }, { type = "relu"; },
+	{ name = "fc2"; type = "linear"; out = 256; }, { type = "relu"; }, { name = "fc3"; type = "linear"; out = 10; } ); };
+train = { epochs = 1; optimizer = { type = "sgd"; lr = 0.01; momentum = 0.9; }; };
+checkpoint = { dir = ""; };
+CFG
+
+# ---- every mode ------------------------------------------------------------------------------------------------------------------------
+# Kernels of a plan are measured and found again; without time on the links nothing is exposed, and a slow link makes the step longer.
+for mode in ddp 'zero -s parallel.stage=1' 'zero -s parallel.stage=2' 'zero -s parallel.stage=3' pipe \
+	'pipe -s parallel.schedule=zero-bubble -s parallel.replicas=2' 'ddp -s train.accumulate=2'; do
+	# shellcheck disable=SC2206 # words
+	words=(-s parallel.mode=$mode)
+	name=cost_$(tr -c 'a-z0-9\n' _ <<<"$mode")
+	if "$gtrain" bench net.cfg "${words[@]}" --world 4 --steps 3 --json >times.json 2>err &&
+		"$gtrain" check net.cfg "${words[@]}" --world 4 --link 1e6TB,0s --times times.json --json >fast.json 2>>err &&
+		"$gtrain" check net.cfg "${words[@]}" --world 4 --link 1Gbit,1ms --times times.json --json >slow.json 2>>err &&
+		python3 - >why 2>&1 <<'PY'
+import json
+fast, slow = (json.load(open(f"{f}.json"))["cost"] for f in ("fast", "slow"))
+for c in fast, slow:
+    assert abs(c["compute_s"] + c["idle_s"] + c["exposed_s"] - c["step_s"]) < 1e-4 * c["step_s"], c
+    assert abs(c["efficiency"] - c["compute_s"] / c["step_s"]) < 1e-4 and abs(c["samples_per_s"] * c["step_s"] - 64) < 0.01, c
+    assert c["transport"] == "gloo" and c["compute_s"] > 0, c
+assert fast["exposed_s"] < 1e-6 and fast["compute_s"] == slow["compute_s"] and fast["idle_s"] == slow["idle_s"], (fast, slow)
+assert slow["exposed_s"] > 0.003 and slow["scaled"] < 0.5, slow
+PY
+	then pass "$name"; else fail "$name" "$(cat err why)"; fi
+done
+
+# ddp on two ranks: the time of the step is that of the kernels and, because a CPU does not overlap them, of one all_reduce for each bucket
+# and of the exchange of scalars.
+"$gtrain" bench net.cfg -s parallel.mode=ddp --world 2 --steps 3 --json >times.json 2>err
+"$gtrain" check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times times.json --json >two.json 2>>err
+if python3 - >why 2>&1 <<'PY'
+import json
+d, k = json.load(open("two.json")), json.load(open("times.json"))["kernels"]
+a, b = 1e-3, 8e-9
+large = [x["bytes"] for x in d["buckets"] if x["bytes"] > 8192]
+assert len(large) == len(d["buckets"]) == 1, d["buckets"]
+scalars = [t["bytes_sent"] for t in d["ranks"][0]["traffic"] if t["kind"] == "all_gather"][0]
+want = sum(4 * a + (64 + x) * b for x in large) + a + (64 + scalars) * b
+assert abs(d["cost"]["exposed_s"] - want) < 1e-5 * want, (d["cost"], want)
+# other names of calls with a communicator
+kernels = sum(x["ms"] for x in k if x["impl"] != "none" and x["op"] != "zero")
+assert abs(1e3 * d["cost"]["compute_s"] - kernels) < 0.05 * kernels, (d["cost"], kernels) # the layouts of paper differ in padding
+PY
+then pass cost_closed_form; else fail cost_closed_form "$(cat err why)"; fi
+
+gives cost_text 0 out 'exposed communication' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times times.json
+gives cost_large 0 out 'efficiency' check net.cfg --mode ddp --world 65536 -s data.batch=65536 -s data.samples=65536 --link 1Gbit,1ms \
+	--times times.json
+# A rank on a GPU communicates by NCCL, which overlaps with kernels.
+gives cost_nccl 0 out 'with NCCL' check net.cfg --mode ddp --world 2 -s device=cuda --device null --link 1Gbit,1ms --times times.json
+
+# ---- refused -----------------------------------------------------------------------------------------------------------------------------
+gives cost_no_times 64 err 'link and --times need each other' check net.cfg --world 2 --link 1Gbit,1ms
+gives cost_no_link 64 err 'link and --times need each other' check net.cfg --world 2 --times times.json
+gives cost_bad_link 64 err 'such as 100Gbit,5us, got fast' check net.cfg --mode ddp --world 2 --link fast --times times.json
+gives cost_missing 66 err 'none.json' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times none.json
+echo '{"kernels":[{"op":"linear","layer":"fc1","ms":1}]}' >bad.json
+gives cost_bad_file 65 err 'bad.json:1: expected the times of kernels' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times bad.json
+sed 's/"layer":"fc2"/"layer":"fc9"/g' times.json >other.json
+gives cost_other_model 65 err 'no time of linear of fc2' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times other.json
+gives cost_one_rank 64 err 'several ranks, got one rank' check net.cfg --world 1 --link 1Gbit,1ms --times times.json
+gives cost_threads 64 err 'mode = "dp" cannot be combined' check net.cfg --mode dp --world 2 --link 1Gbit,1ms --times times.json
+gives bench_world_nproc 64 err 'world and --nproc cannot be combined' bench net.cfg --world 2 --nproc 2
+gives suggest_no_world 64 err 'expected --world N' check net.cfg --suggest
+gives suggest_memory 64 err 'such as 80G or 79.5GiB, got much' check net.cfg --suggest --world 4 --memory much
+gives memory_alone 64 err 'expected the option --suggest too' check net.cfg --world 4 --memory 80G
+gives suggest_mode 64 err 'suggest and --mode cannot be combined' check net.cfg --suggest --world 4 --mode ddp
+gives suggest_small 78 err 'no plan for 4 ranks fits into' check net.cfg --suggest --world 4 --memory 1K
+"$gtrain" check - --suggest --world 4 <net.cfg >out 2>err
+if [ $? = 64 ] && grep -q 'needs a file' err; then pass suggest_stream; else fail suggest_stream "$(cat err)"; fi
+
+# ---- proposals -----------------------------------------------------------------------------------------------------------------------
+# With much memory, the mode that neither waits nor sends more; with less than ddp needs, one that fits. The lines are a config that plans.
+"$gtrain" check net.cfg --suggest --world 4 --json >all.json 2>err
+limit=$(python3 -c 'import json; print(next(s["memory"] for s in json.load(open("all.json"))["suggestions"] if s["way"] == "ddp") - 1)')
+{
+	"$gtrain" check net.cfg --suggest --world 4 --memory "$limit" --json >less.json
+	"$gtrain" check net.cfg --suggest --world 4 --memory "$limit" >less.txt
+	"$gtrain" check net.cfg --suggest --world 4 --link 1Gbit,1ms --times times.json --json >timed.json
+} 2>>err
+if python3 - "$limit" >why 2>&1 <<'PY'
+import json, sys
+all, less, timed = (json.load(open(f"{f}.json"))["suggestions"] for f in ("all", "less", "timed"))
+assert {s["way"] for s in all} == {"ddp", "zero, stage 1", "zero, stage 2", "zero, stage 3", "pipe, 2 ranks", "pipe, 4 ranks"} or \
+       {s["way"].split(",")[0] for s in all} == {"ddp", "zero", "pipe"}, all
+assert all[0]["why"] == "proposed" and all[0]["idle"] == 0 and all[0]["accumulate"] == 1, all[0]
+assert all[0]["bytes_sent"] == min(s["bytes_sent"] for s in all if s["idle"] == 0), all
+assert less[0]["memory"] <= int(sys.argv[1]) and less[0]["fits"], less[0]
+assert [s["step_s"] for s in timed if s["step_s"]] == sorted(s["step_s"] for s in timed if s["step_s"]) and timed[0]["step_s"] > 0, timed
+PY
+then pass suggest_order; else fail suggest_order "$(cat err why)"; fi
+grep -E '^(parallel) = ' less.txt >lines.cfg && cat net.cfg lines.cfg >proposed.cfg
+gives suggest_lines 0 out 'ranks ' check proposed.cfg --world 4

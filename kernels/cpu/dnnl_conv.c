@@ -384,8 +384,11 @@ enum gt_code gt_cpu_conv(struct gt_dev *dev, const struct gt_opcall *call, struc
 	}
 	if (j.pass == GT_DNNL_FWD) {
 		GT_TRY(gt_cpu_conv_1x1(dev, call, out, err));
-		if (!*out)
-			GT_TRY(gt_cpu_conv_depthwise(dev, call, out, err));
+		if (*out)
+			return GT_OK;
+	}
+	if (j.pass != GT_DNNL_DW) {
+		GT_TRY(gt_cpu_conv_grouped(dev, call, out, err));
 		if (*out)
 			return GT_OK;
 	}

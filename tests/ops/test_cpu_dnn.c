@@ -1,5 +1,6 @@
 /* The CPU backend's linear and convolution against loops in double. */
 /* tests/run: beside others */
+#include "clones.h"
 #include "cpu_case.h"
 #include <math.h>
 #include <stdlib.h>
@@ -146,8 +147,10 @@ static void conv_add(int64_t x, int64_t w, int64_t y, void *arg)
 	s->to->mag[to] += fabs(p);
 }
 
-static void conv_case(const struct conv_shape *c, enum gt_dtype t, bool wino)
+/* Tests the three calls of a convolution. own: the name of the implementation that must compute forward and dx; NULL: any. */
+static void conv_case(const struct conv_shape *c, enum gt_dtype t, const char *own)
 {
+	bool wino = own && !strcmp(own, "wino");
 	struct gt_attr_conv2d attr = {.out = c->o, .kernel = {c->k[0], c->k[1]}, .stride = {c->s[0], c->s[1]}, .padding = {c->p[0], c->p[1]},
 		.dilation = {c->d[0], c->d[1]}, .groups = c->g, .bias = c->bias, .act = c->act};
 	struct conv_ref r = {.c = c, .oh = (c->h + 2 * c->p[0] - c->d[0] * (c->k[0] - 1) - 1) / c->s[0] + 1,
@@ -172,7 +175,7 @@ static void conv_case(const struct conv_shape *c, enum gt_dtype t, bool wino)
 	struct op_case k = {.code = GT_OP_CONV2D, .attr = &attr, .in = {x, w, b}, .nin = 3, .out = {y}, .nout = 1};
 	if (op_run(&k))
 		TENS_CHECK(y, wy, tens_sum_tol(taps));
-	CHECK_MSG(!wino || strstr(k.describe, "wino"), "not by Winograd: %s", k.describe);
+	CHECK_MSG(!own || strstr(k.describe, own), "not by %s: %s", own, k.describe);
 	if (getenv("GTRAIN_TEST_VERBOSE"))
 		printf("# fwd %s n%d c%d o%d k%d g%d: %s\n", gt_dtype_name(t), (int)c->n, (int)c->c, (int)c->o, (int)c->k[0], (int)c->g,
 		       k.describe);
@@ -185,7 +188,7 @@ static void conv_case(const struct conv_shape *c, enum gt_dtype t, bool wino)
 	k = (struct op_case){.code = GT_OP_CONV2D_DX, .attr = &attr, .in = {dy, w}, .nin = 2, .out = {dx}, .nout = 1};
 	if (op_run(&k))
 		TENS_CHECK(dx, wdx, tens_sum_tol((double)(r.og * c->k[0] * c->k[1])));
-	CHECK_MSG(!wino || strstr(k.describe, "wino"), "not by Winograd: %s", k.describe);
+	CHECK_MSG(!own || strstr(k.describe, own), "not by %s: %s", own, k.describe);
 	if (getenv("GTRAIN_TEST_VERBOSE"))
 		printf("# dx: %s\n", k.describe);
 
@@ -239,6 +242,7 @@ static const struct conv_shape conv_shapes[] = {
 	{2, 32, 8, 8, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 32, true, 1},
 	{2, 20, 8, 8, 20, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 20, false, 0},
 	{2, 12, 6, 6, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 3, true, 0},
+	{1, 40, 7, 13, 40, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 5, true, 1},
 	{2, 8, 6, 6, 16, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 8, false, 0},
 	{2, 64, 6, 6, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 2, false, 0},
 	{1, 1, 5, 5, 1, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 1, true, 0},
@@ -248,7 +252,7 @@ static const struct conv_shape conv_shapes[] = {
 TEST(conv_f32)
 {
 	for (size_t i = 0; i < sizeof conv_shapes / sizeof *conv_shapes; i++)
-		conv_case(&conv_shapes[i], GT_F32, false);
+		conv_case(&conv_shapes[i], GT_F32, NULL);
 }
 
 TEST(conv_winograd)
@@ -262,21 +266,38 @@ TEST(conv_winograd)
 	if (!cpu_has_winograd())
 		return;
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-		conv_case(&shapes[i], GT_F32, true);
+		conv_case(&shapes[i], GT_F32, "wino");
+}
+
+/* Groups of 2, 4 and 8 channels, also where the last vector is not whole. */
+TEST(conv_grouped)
+{
+	static const struct conv_shape shapes[] = {
+		{2, 32, 9, 17, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 8, true, 1},
+		{2, 20, 9, 11, 20, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 5, false, 0},
+		{2, 12, 5, 8, 12, {5, 3}, {1, 1}, {2, 0}, {1, 1}, 6, true, 0},
+		{1, 72, 4, 9, 72, {1, 4}, {1, 1}, {0, 3}, {1, 1}, 9, true, 0},
+	};
+	if (!GT_CPU_AVX2) {
+		test_skip("this processor has not the instructions");
+		return;
+	}
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+		conv_case(&shapes[i], GT_F32, "conv_grouped");
 }
 
 /* So many bytes that a call that is computed in f32 divides the batch. */
 TEST(bf16_large_batch)
 {
 	static const struct conv_shape shape = {32, 8, 64, 64, 32, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, true, 1};
-	conv_case(&shape, GT_BF16, false);
+	conv_case(&shape, GT_BF16, NULL);
 	linear_case(65536, 33, 32, GT_BF16, true, 1);
 }
 
 TEST(conv_bf16)
 {
 	for (size_t i = 0; i < sizeof conv_shapes / sizeof *conv_shapes; i++)
-		conv_case(&conv_shapes[i], GT_BF16, false);
+		conv_case(&conv_shapes[i], GT_BF16, NULL);
 }
 
 TEST(refuses_f16)

@@ -1,0 +1,152 @@
+/* Convolutions in f32 with groups of few channels, as many in as out: depthwise convolutions (one channel) whose weights are constant, and
+ * forward passes and gradients by x of groups of 2, 4 and 8 channels. The weights are copied to [kernel rows * columns][channels of a
+ * group][channels], so that vectors hold neighbouring channels of one pixel: a vector of the input contains the groups of a vector of the
+ * output, and each of the channels of a group is distributed to the lanes of its group. A row of the output is computed a few pixels at a
+ * time, which share the load of each weight; bias, residual and activation are applied in registers.
+ *
+ * The gradient by x of a convolution with stride 1 is the convolution of dy with filters rotated by 180 degrees, in which the input and the
+ * output channels of a group are exchanged.
+ *
+ * Each element is one sum in the order of the filter, for any number of threads. */
+#include "cpu/loops.h"
+#include <string.h>
+
+#define MOST 8 /* maximum number of channels of a group */
+
+struct grouped {
+	struct gt_cpu_loop loop; /* holds the addresses of the operands; loop.fn is unused */
+	const float *x, *w, *b, *res;
+	float *y;
+	void (*row)(const struct grouped *k, int64_t row); /* computes row `row` of all images' rows */
+	int64_t channels, h, wide, p, q, kernel[2], stride[2], padding[2];
+	int64_t size;            /* number of channels of a group */
+	int32_t lanes[MOST][16]; /* for each channel of a group, the lanes of the input that are multiplied with a vector of its weights */
+	int act, finish;         /* enum gt_act: act: applied to each row in registers; finish: applied to the whole output at the end */
+	int64_t rows;            /* rows of the output, of all images */
+	float *filters;          /* the weights, then the bias, which is 0 if it is absent */
+	bool dx, constant, copied;
+};
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#pragma GCC push_options
+#pragma GCC target("avx512f")
+#include "cpu/vector_avx512.inc"
+#define PICK(v, lanes) _mm512_permutexvar_ps(_mm512_loadu_si512(lanes), v)
+#include "cpu/conv_grouped.inc"
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#include "cpu/vector_avx2.inc"
+#define PICK(v, lanes) _mm256_permutevar8x32_ps(v, _mm256_loadu_si256((const __m256i *)(lanes)))
+#include "cpu/conv_grouped.inc"
+#pragma GCC pop_options
+
+static void (*choose_row(void))(const struct grouped *k, int64_t row)
+{
+	return GT_CPU_AVX512 ? compute_row_avx512 : GT_CPU_AVX2 ? compute_row_avx2 : NULL;
+}
+#else
+static void (*choose_row(void))(const struct grouped *k, int64_t row)
+{
+	return NULL;
+}
+#endif
+
+static const struct gt_operand_slot slots[] = {GT_SLOTS(grouped, x, w, b, res, y), GT_SLOT_AS(grouped, "dy", x),
+                                               GT_SLOT_AS(grouped, "dx", y)};
+
+static void copy_filters(struct grouped *k)
+{
+	int64_t taps = k->kernel[0] * k->kernel[1], n = k->channels, size = k->size;
+	for (int64_t c = 0; c < n; c++)
+		for (int64_t i = 0; i < size; i++) {
+			const float *from = k->w + (k->dx ? (c / size * size + i) * size + c % size : c * size + i) * taps;
+			for (int64_t t = 0; t < taps; t++)
+				k->filters[(t * size + i) * n + c] = from[k->dx ? taps - 1 - t : t];
+		}
+	if (k->b)
+		memcpy(k->filters + taps * size * n, k->b, (size_t)n * sizeof *k->b);
+	k->copied = k->constant;
+}
+
+static void compute_rows(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct grouped *k = ctx;
+	for (int64_t row = begin; row < end; row++)
+		k->row(k, row);
+}
+
+static enum gt_code launch_grouped(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
+{
+	struct grouped *k = gt_cpu_loop_bind(head, a);
+	(void)err;
+	if (!k->copied)
+		copy_filters(k);
+	gt_cpu_for(dev, k->rows, 16384 / (k->channels * k->q) + 1, 1, compute_rows, k);
+	if (k->finish)
+		gt_cpu_finish(dev, GT_F32, k->finish, k->y, NULL, k->rows * k->q * k->channels);
+	return GT_OK;
+}
+
+static void release_grouped(struct gt_kernel *head)
+{
+	free(((struct grouped *)head)->filters);
+	free(head);
+}
+
+/* Returns whether the groups of a convolution are those of this file. */
+static bool supports_groups(const struct gt_opcall *call, const struct gt_attr_conv2d *a, int64_t in, int64_t out, bool dx)
+{
+	int64_t size = a->groups > 0 ? in / a->groups : 0;
+	if (in != out || a->groups < 2 || in < 8 || a->dilation[0] != 1 || a->dilation[1] != 1)
+		return false;
+	if (dx && (a->stride[0] != 1 || a->stride[1] != 1 || a->padding[0] >= a->kernel[0] || a->padding[1] >= a->kernel[1]))
+		return false;
+	return size == 1 ? call->constant : size == 2 || size == 4 || size == 8;
+}
+
+enum gt_code gt_cpu_conv_grouped(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
+{
+	const struct gt_attr_conv2d *a = call->attr;
+	bool dx = call->code == GT_OP_CONV2D_DX;
+	const struct gt_tdesc *x = gt_opcall_operand(call, dx ? "dy" : "x"), *y = gt_opcall_output(call);
+	struct gt_tdesc *w = gt_opcall_operand(call, "w");
+	struct grouped *k;
+	(void)dev;
+	*out = NULL;
+	if (!choose_row() || !supports_groups(call, a, x->dim[1], y->dim[1], dx) || x->dtype != GT_F32 || w->dtype != GT_F32 ||
+	    (!w->any && !gt_tdesc_plain(w)))
+		return GT_OK;
+	GT_LOOP_NEW(k, slots, call, "conv_grouped", err);
+	k->loop.head.launch = launch_grouped;
+	k->loop.head.release = release_grouped;
+	k->row = choose_row();
+	k->dx = dx;
+	k->constant = call->constant;
+	k->size = x->dim[1] / a->groups;
+	k->channels = x->dim[1], k->h = x->dim[2], k->wide = x->dim[3], k->p = y->dim[2], k->q = y->dim[3];
+	k->rows = y->dim[0] * k->p;
+	for (int i = 0; i < 2; i++) {
+		k->kernel[i] = a->kernel[i], k->stride[i] = a->stride[i];
+		k->padding[i] = dx ? a->kernel[i] - 1 - a->padding[i] : a->padding[i];
+	}
+	for (int64_t i = 0; i < k->size; i++)
+		for (int64_t lane = 0; lane < 16; lane++)
+			k->lanes[i][lane] = (int32_t)(lane / k->size * k->size + i);
+	if (!dx)
+		*(a->act == GT_ACT_RELU || a->act == GT_ACT_RELU6 ? &k->act : &k->finish) = a->act;
+	size_t n = (size_t)((k->kernel[0] * k->kernel[1] * k->size + 1) * k->channels);
+	if (!(k->filters = calloc(n, sizeof *k->filters))) {
+		release_grouped(&k->loop.head);
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", n * sizeof *k->filters);
+	}
+	if (w->any) {
+		w->layout = gt_tdesc_make(GT_F32, 4, w->dim, false).layout;
+		w->any = false;
+	}
+	*out = &k->loop.head;
+	return GT_OK;
+}

@@ -1,9 +1,9 @@
-/* The index of a training split: the fitted facts, the converted samples and the division by data.valid, in an index file (index_file.h) in
- * the user's cache. With it, a table is not read, divided and converted again, and its columns need no memory of the process: they are
- * mapped from the file.
+/* The index of a split: the converted samples and, of the training split, the fitted facts and the division by data.valid, in an index file
+ * (index_file.h) in the user's cache. With it, a table is not read, divided and converted again, and its columns need no memory of the
+ * process: they are mapped from the file.
  *
- *     if (gt_data_index_find(&spec, settings, &x)) {
- *         gt_data_index_load(&x, &spec, by, &c);             c.learned != NULL: the index was used
+ *     if (gt_data_index_find(&spec, split, settings, &x)) {
+ *         gt_data_index_load(&x, &spec, by, NULL, &c);       c.data.mapped != NULL: the index was used
  *         … otherwise read, divide, fit and convert …
  *         gt_data_index_save(&x, &c, marks);
  *     }
@@ -13,7 +13,7 @@
  *                                                          |                   |
  *                                                          +---- samples <-----+ mapped, on the next occasion
  *
- * The samples have the same bits in both ways. Only formats with gt_fitting.indexed have an index, and only their split "train". */
+ * The samples have the same bits in both ways. Only formats with gt_fitting.indexed have an index. */
 #ifndef GT_DATASETS_DATA_INDEX_H
 #define GT_DATASETS_DATA_INDEX_H
 
@@ -33,20 +33,21 @@ struct gt_data_index {
 
 /* What an index contains. */
 struct gt_index_content {
-	struct gt_fitted *learned;
+	struct gt_fitted *learned;      /* NULL: the facts are not in this index, because they are those of another split */
 	struct gt_dataset data;         /* data.mapped: the mapping into which its arrays and `index` point */
 	int64_t *index[2], count[2];    /* samples of "train" and "valid"; NULL: the split was not divided */
 };
 
 /* Finds the place of the index. settings: everything but the files that the content depends on. Returns false if the data cannot have an
  * index. The caller calls gt_data_index_close in any case. */
-bool gt_data_index_find(const struct gt_dataset_spec *spec, const char *settings, struct gt_data_index *x);
+bool gt_data_index_find(const struct gt_dataset_spec *spec, enum gt_split split, const char *settings, struct gt_data_index *x);
 void gt_data_index_close(struct gt_data_index *x);
 
-/* Fills *out from the index, if there is one for the current state of the files, and if it is undamaged. Otherwise out->learned is NULL; if
- * an index existed, x->note says why it was not used. The caller frees *out with gt_index_content_free, or takes its members. */
+/* Fills *out from the index, if there is one for the current state of the files, and if it is undamaged. Otherwise out->data.mapped is
+ * NULL; if an index existed, x->note says why it was not used. learned: the facts of the samples, which must outlive *out; NULL: they are
+ * in the index. The caller frees *out with gt_index_content_free, or takes its members. */
 void gt_data_index_load(struct gt_data_index *x, const struct gt_dataset_spec *spec, const struct gt_fitting *by,
-                        struct gt_index_content *out);
+                        const struct gt_fitted *learned, struct gt_index_content *out);
 void gt_index_content_free(struct gt_index_content *c);
 
 /* Writes an index. marks: with the marks of the samples. Returns whether it was written. If not, x->note says why, unless another process

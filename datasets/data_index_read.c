@@ -14,6 +14,7 @@
 struct reading {
 	const struct gt_data_index *x;
 	struct gt_index *ix;
+	const struct gt_fitted *learned; /* the facts of the samples */
 	struct gt_index_content *out;
 	struct gt_index_sizes sizes;
 };
@@ -134,15 +135,18 @@ static bool check_parts(const struct reading *r)
 }
 
 /* ---- the content ---------------------------------------------------------------------------------------------------------------- */
-static enum gt_code read_facts(const struct reading *r, const struct gt_fitting *by, struct gt_arena *a, struct gt_err *err)
+static enum gt_code read_facts(struct reading *r, const struct gt_fitting *by, struct gt_arena *a, struct gt_err *err)
 {
 	const struct gt_json_value *v;
 	uint64_t bytes;
 	const char *text = gt_index_section(r->ix, GT_IX_FACTS, &bytes);
+	if (r->learned)
+		return GT_OK;
 	if (!text)
 		return gt_fail(err, GT_EDATA, DAMAGED);
 	GT_TRY(gt_json_parse(text, bytes, "its facts", JSON_LEVELS, bytes, a, &v, err));
 	GT_TRY(gt_fitted_new(by, &r->out->learned, err));
+	r->learned = r->out->learned;
 	GT_TRY(by->get_json(v, "its facts", r->out->learned, err));
 	return gt_table_report_get(gt_json_member(v, "report"), &r->out->learned->table, err);
 }
@@ -210,7 +214,7 @@ static enum gt_code read_content(struct reading *r, const struct gt_dataset_spec
 		return gt_fail(err, GT_EDATA, DAMAGED);
 	r->sizes = *s;
 	GT_TRY(read_facts(r, by, a, err));
-	GT_TRY(by->describe(spec, r->out->learned, d, err));
+	GT_TRY(by->describe(spec, r->learned, d, err));
 	d->fitting = by;
 	d->n = s->n;
 	d->texts = s->texts;
@@ -227,9 +231,9 @@ static enum gt_code read_content(struct reading *r, const struct gt_dataset_spec
 }
 
 void gt_data_index_load(struct gt_data_index *x, const struct gt_dataset_spec *spec, const struct gt_fitting *by,
-                        struct gt_index_content *out)
+                        const struct gt_fitted *learned, struct gt_index_content *out)
 {
-	struct reading r = {.x = x, .out = out};
+	struct reading r = {.x = x, .learned = learned, .out = out};
 	struct gt_arena *a = NULL;
 	struct gt_err e = {0};
 	char why[200], changed[300] = "";

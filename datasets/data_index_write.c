@@ -11,11 +11,11 @@
 
 enum { LONGEST = 400 }; /* longer paths are shortened in messages (gzfile.h), and an index keeps only whole ones */
 
-bool gt_data_index_find(const struct gt_dataset_spec *spec, const char *settings, struct gt_data_index *x)
+bool gt_data_index_find(const struct gt_dataset_spec *spec, enum gt_split split, const char *settings, struct gt_data_index *x)
 {
 	const char *vocab = spec->text.vocab;
 	*x = (struct gt_data_index){0};
-	if (gt_dataset_files(spec, GT_TRAIN, &x->paths, x->where, sizeof x->where, NULL) != GT_OK)
+	if (gt_dataset_files(spec, split, &x->paths, x->where, sizeof x->where, NULL) != GT_OK)
 		return false;
 	x->nfiles = x->paths.n;
 	for (int i = 0; i < x->nfiles; i++)
@@ -66,6 +66,8 @@ static void add_part(struct parts *p, uint32_t tag, const void *data, uint64_t b
 static enum gt_code add_facts(struct parts *p, const struct gt_fitted *l, struct gt_err *err)
 {
 	const char *text;
+	if (!l)
+		return GT_OK;
 	gt_json_object(&p->facts, NULL);
 	GT_TRY(l->by->put_json(l, &p->facts, err));
 	gt_table_report_put(&p->facts, "report", &l->table);

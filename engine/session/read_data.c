@@ -15,18 +15,19 @@
 #include <unistd.h>
 
 struct job {
+	const struct gt_session_spec *session;
 	const struct gt_dataset_spec *spec;
 	enum gt_split split;
 	struct gt_dataset *out;
-	bool dry;
 	enum gt_code code;
+	char note[sizeof((struct gt_session_files *)0)->index_note];
 	struct gt_err err;
 };
 
 static void *read_split(void *arg)
 {
 	struct job *j = arg;
-	j->code = (j->dry ? gt_dataset_probe : gt_dataset_read)(j->spec, j->split, j->out, &j->err);
+	j->code = gt_session_index_read(j->session, j->spec, j->split, j->out, j->note, sizeof j->note, &j->err);
 	return NULL;
 }
 
@@ -370,10 +371,11 @@ static enum gt_code scan_and_learn(const struct gt_session_spec *spec, struct gt
 static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
                                    struct gt_err *err)
 {
-	struct gt_data_index index;
+	struct gt_data_index index = {0};
 	if (spec->ckpt)
 		GT_TRY(gt_data_facts_learned(spec->ckpt, gt_dataset_fitting(ds), &out->learned, err));
-	bool has_index = gt_session_index_find(spec, ds, out, &index), used = has_index && gt_session_index_load(spec, ds, out, &index);
+	bool has_index = out->wanted[GT_TRAIN] && gt_session_index_find(spec, ds, GT_TRAIN, &index);
+	bool used = has_index && gt_session_index_load(spec, ds, out, &index);
 	enum gt_code code = used ? compare_split(spec, out, GT_TRAIN, err) : scan_and_learn(spec, ds, out, err);
 	if (code == GT_OK)
 		code = check_texts(spec->conf, out->learned, err);
@@ -395,7 +397,7 @@ static void read_all(const struct gt_session_spec *spec, const struct gt_dataset
 	for (int i = 0; i < GT_SPLITS; i++) {
 		if (!out->wanted[i] || (i == GT_TRAIN && out->learned))
 			continue;
-		job[i] = (struct job){.spec = ds, .split = (enum gt_split)i, .out = &out->set[i], .dry = spec->dry};
+		job[i] = (struct job){.session = spec, .spec = ds, .split = (enum gt_split)i, .out = &out->set[i]};
 		threaded[i] = i != GT_TRAIN && !pthread_create(&thread[i], NULL, read_split, &job[i]);
 	}
 	for (int i = 0; i < GT_SPLITS; i++) {
@@ -438,6 +440,8 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 	}
 	read_all(spec, &ds, out, job);
 	for (int i = 0; i < GT_SPLITS; i++) {
+		if (!*out->index_note)
+			snprintf(out->index_note, sizeof out->index_note, "%s", job[i].note);
 		if (job[i].code == GT_OK)
 			continue;
 		gt_conf_at_key(spec->conf, &job[i].err);

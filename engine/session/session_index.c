@@ -1,4 +1,6 @@
 #include "session/session_index.h"
+#include "base/digest.h"
+#include "base/json.h"
 #include "base/memstream.h"
 #include "base/public.h"
 #include "skipped.h"
@@ -25,8 +27,28 @@ static bool is_other_key(const char *line)
 	return false;
 }
 
-/* Writes the keys that the content of the index depends on, as in the resolved config, to *text; malloc'ed. */
-static enum gt_code write_settings(const struct gt_conf *c, char **text)
+/* Writes a digest of facts. */
+static enum gt_code write_facts(const struct gt_fitted *learned, FILE *f)
+{
+	struct gt_json j = {0};
+	const char *text;
+	char hex[GT_DIGEST_HEX];
+	gt_json_object(&j, NULL);
+	enum gt_code code = learned->by->put_json(learned, &j, NULL);
+	gt_json_end(&j);
+	if (code == GT_OK)
+		code = gt_json_finish(&j, &text, NULL);
+	if (code == GT_OK) {
+		gt_digest_bytes(text, strlen(text), hex);
+		fprintf(f, "facts %s\n", hex);
+	}
+	gt_json_free(&j);
+	return code;
+}
+
+/* Writes the keys that the content of the index depends on, as in the resolved config, to *text; malloc'ed. learned: the facts of the
+ * training split on which another split depends as well; NULL: none. */
+static enum gt_code write_settings(const struct gt_conf *c, enum gt_split split, const struct gt_fitted *learned, char **text)
 {
 	struct gt_memstream m;
 	FILE *f = gt_memstream_open(&m);
@@ -34,8 +56,9 @@ static enum gt_code write_settings(const struct gt_conf *c, char **text)
 	bool keeps = true;
 	if (!f)
 		return GT_EFAIL;
-	fprintf(f, "gtrain %s, content %d\ntargets %d\n", GT_VERSION, CONTENT_VERSION, c->data.targets);
-	if (c->data.valid > 0)
+	fprintf(f, "gtrain %s, content %d\nsplit %s\ntargets %d\n", GT_VERSION, CONTENT_VERSION, gt_split_names[split], c->data.targets);
+	enum gt_code code = learned ? write_facts(learned, f) : GT_OK;
+	if (c->data.valid > 0 && !learned)
 		fprintf(f, "seed of the division %lld\n", (long long)(c->data.valid_seed < 0 ? c->seed : c->data.valid_seed));
 	for (line = line ? strchr(line + 1, '\n') : NULL; line && line[1] != '}' && line[1]; line = strchr(line + 1, '\n')) {
 		const char *at = line + 1;
@@ -44,22 +67,24 @@ static enum gt_code write_settings(const struct gt_conf *c, char **text)
 		if (keeps)
 			fprintf(f, "%.*s\n", (int)strcspn(at, "\n"), at);
 	}
-	return gt_memstream_close(f, &m, text, NULL, NULL);
+	enum gt_code closed = gt_memstream_close(f, &m, text, NULL, NULL);
+	return code == GT_OK ? closed : code;
 }
 
-bool gt_session_index_find(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, const struct gt_session_files *out,
+bool gt_session_index_find(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, enum gt_split split,
                            struct gt_data_index *x)
 {
 	const struct gt_fitting *by = gt_dataset_fitting(ds);
 	const struct gt_conf *c = spec->conf;
 	char *settings = NULL;
 	*x = (struct gt_data_index){0};
-	if (!out->wanted[GT_TRAIN] || spec->measure || !by->indexed || c->data.index == GT_KEEP_INDEX_NEVER)
+	/* "valid" is a part of the training split */
+	if (spec->measure || split == GT_VALID || !by || !by->indexed || c->data.index == GT_KEEP_INDEX_NEVER)
 		return false;
 	bool always = c->data.index == GT_KEEP_INDEX_ALWAYS;
-	bool found = write_settings(c, &settings) == GT_OK && gt_data_index_find(ds, settings, x);
+	bool found = write_settings(c, split, ds->fitted, &settings) == GT_OK && gt_data_index_find(ds, split, settings, x);
 	free(settings);
-	if (!found && always)
+	if (!found && always && x->nfiles)
 		snprintf(x->note, sizeof x->note, "there is no index, because the data is not in regular files, or neither XDG_CACHE_HOME nor HOME "
 		         "is set");
 	return found && (always || x->place.bytes >= GT_INDEX_LARGE);
@@ -100,8 +125,8 @@ bool gt_session_index_load(const struct gt_session_spec *spec, const struct gt_d
                            struct gt_data_index *x)
 {
 	struct gt_index_content c;
-	gt_data_index_load(x, ds, gt_dataset_fitting(ds), &c);
-	if (!c.learned)
+	gt_data_index_load(x, ds, gt_dataset_fitting(ds), NULL, &c);
+	if (!c.data.mapped)
 		return false;
 	if ((!c.data.mark && c.data.n <= GT_SAMPLES_MAX) || !suits_checkpoint(spec, out, &c)) {
 		gt_index_content_free(&c);
@@ -117,6 +142,17 @@ static void note_skipped(void *user, int64_t i)
 	*(bool *)user = true;
 }
 
+/* Returns whether rows or cells of a split were left out, and notes it. */
+static bool has_skipped(const struct gt_dataset_spec *ds, enum gt_split split, struct gt_data_index *x)
+{
+	bool skipped = false;
+	if (ds->skipped)
+		gt_skipped_each(ds->skipped, split, note_skipped, &skipped);
+	if (skipped)
+		snprintf(x->note, sizeof x->note, "no index was written, because rows or cells of the data were left out");
+	return skipped;
+}
+
 void gt_session_index_save(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, struct gt_session_files *out,
                            struct gt_data_index *x)
 {
@@ -124,18 +160,51 @@ void gt_session_index_save(const struct gt_session_spec *spec, const struct gt_d
 	                                 .data = out->set[GT_TRAIN],
 	                                 .index = {out->index[GT_TRAIN], out->index[GT_VALID]},
 	                                 .count = {out->count[GT_TRAIN], out->count[GT_VALID]}};
-	bool skipped = false;
-	if (ds->skipped)
-		gt_skipped_each(ds->skipped, GT_TRAIN, note_skipped, &skipped);
-	if (skipped)
-		snprintf(x->note, sizeof x->note, "no index was written, because rows or cells of the data were left out");
-	if (spec->ckpt || skipped || !gt_data_index_save(x, &c, c.data.n <= GT_SAMPLES_MAX))
+	if (spec->ckpt || has_skipped(ds, GT_TRAIN, x) || !gt_data_index_save(x, &c, c.data.n <= GT_SAMPLES_MAX))
 		return;
-	gt_data_index_load(x, ds, gt_dataset_fitting(ds), &is);
-	if (!is.learned)
+	gt_data_index_load(x, ds, gt_dataset_fitting(ds), NULL, &is);
+	if (!is.data.mapped)
 		return;
-	/* frees c */
-	gt_index_content_free(&c);
+	gt_index_content_free(&c); /* the arrays in memory, which the session had until now */
 	out->learned = NULL;
 	take_content(&is, out);
+}
+
+/* Reads a split from its files and replaces it by its index, if the index can be written. */
+static enum gt_code read_and_save(const struct gt_dataset_spec *ds, enum gt_split split, struct gt_data_index *x, struct gt_dataset *out,
+                                  struct gt_err *err)
+{
+	struct gt_index_content is, c = {0};
+	GT_TRY(gt_dataset_read(ds, split, out, err));
+	c.data = *out;
+	if (!out->n || has_skipped(ds, split, x) || !gt_data_index_save(x, &c, out->n <= GT_SAMPLES_MAX))
+		return GT_OK;
+	gt_data_index_load(x, ds, gt_dataset_fitting(ds), ds->fitted, &is);
+	if (!is.data.mapped)
+		return GT_OK;
+	gt_dataset_free(out);
+	*out = is.data;
+	return GT_OK;
+}
+
+enum gt_code gt_session_index_read(const struct gt_session_spec *spec, const struct gt_dataset_spec *ds, enum gt_split split,
+                                   struct gt_dataset *out, char *note, size_t size, struct gt_err *err)
+{
+	struct gt_data_index x = {0};
+	struct gt_index_content c = {0};
+	enum gt_code code = GT_OK;
+	if (!ds->fitted || !gt_session_index_find(spec, ds, split, &x)) {
+		code = (spec->dry ? gt_dataset_probe : gt_dataset_read)(ds, split, out, err);
+	} else {
+		gt_data_index_load(&x, ds, gt_dataset_fitting(ds), ds->fitted, &c);
+		if (c.data.mapped && (c.data.mark || c.data.n > GT_SAMPLES_MAX))
+			*out = c.data;
+		else {
+			gt_index_content_free(&c);
+			code = read_and_save(ds, split, &x, out, err);
+		}
+	}
+	snprintf(note, size, "%s", x.note);
+	gt_data_index_close(&x);
+	return code;
 }

@@ -156,6 +156,33 @@ printf 'x,t\n1,0\n2,1\nbad,0\n%s' "$(seq -f '%g.5,1' 200)" >odd.csv
 gives left_out 0 err 'because rows or cells of the data were left out' check net.cfg -s 'data.train=["odd.csv"]' -s data.on_error=skip \
 	-s data.columns=[] -s 'model.inputs=({name="values";})' -s 'model.layers=({type="linear";out=2;})'
 
+# the split "test", whose rows are converted with the facts of the training split
+rm -rf cache
+{ head -n 1 table.csv; tail -n 400 table.csv; } | sed 's/^[0-9.]*,/1.5,/' >test.csv
+sleep 3.1
+run eval plain -s 'data.test=["test.csv"]' -s data.index=never --json
+scores "$tmp/out" >never.scores
+for again in first again; do
+	gives "test_$again" 0 out '"samples":' eval plain -s 'data.test=["test.csv"]' -s data.index=always --json
+	if cmp -s never.scores <(scores "$tmp/out") && [ -s never.scores ]; then
+		pass "test_scores_$again"
+	else
+		fail "test_scores_$again" "$(scores "$tmp/out" | diff never.scores -)"
+	fi
+done
+file=$(echo "$index"/*.index)
+flip 8200
+gives test_damaged 0 out '"samples":' eval plain -s 'data.test=["test.csv"]' -s data.index=always --json
+if cmp -s never.scores <(scores "$tmp/out") && ls "$file" >/dev/null; then
+	pass test_made_again
+else
+	fail test_made_again 'other scores, or no index'
+fi
+n=$(find "$index" -name '*.index' | wc -l)
+gives other_facts 0 err '' check net.cfg -s 'data.test=["test.csv"]' -s data.valid_seed=8
+now=$(find "$index" -name '*.index' | wc -l)
+if [ "$n $now" = '1 3' ]; then pass own_facts; else fail own_facts "$n, then $now indices"; fi
+
 # two processes and two ranks at once, without an index before
 rm -rf cache
 "$gtrain" run net.cfg -q -o beside >/dev/null 2>&1 &

@@ -48,7 +48,7 @@ static void save_index(void)
 	CHECK_OK(by->fit(&spec, &saved.data, saved.index[0], saved.count[0], saved.learned, &e), e);
 	CHECK_OK(by->mark(saved.learned, &saved.data, &e), e);
 	CHECK_OK(by->transform(&spec, saved.learned, &saved.data, &e), e);
-	CHECK(gt_data_index_find(&spec, "settings", &place));
+	CHECK(gt_data_index_find(&spec, GT_TRAIN, "settings", &place));
 	CHECK(!place.place.settled); /* the table was written a moment ago */
 	CHECK(!gt_data_index_save(&place, &saved, true) && strstr(place.note, "a file was changed"));
 	place.place.settled = true;
@@ -60,8 +60,9 @@ static bool load(struct gt_index_content *out)
 {
 	struct gt_index_content c;
 	*place.note = 0;
-	gt_data_index_load(&place, &spec, gt_dataset_fitting(&spec), &c);
-	bool used = c.learned != NULL;
+	gt_data_index_load(&place, &spec, gt_dataset_fitting(&spec), NULL, &c);
+	bool used = c.data.mapped != NULL;
+	CHECK(used == (c.learned != NULL));
 	CHECK(used || *place.note);
 	if (out)
 		*out = c;
@@ -107,7 +108,7 @@ TEST(other_settings_and_other_files_are_stale)
 {
 	save_index();
 	struct gt_data_index other;
-	CHECK(gt_data_index_find(&spec, "other settings", &other) && strcmp(other.place.path, place.place.path) != 0);
+	CHECK(gt_data_index_find(&spec, GT_TRAIN, "other settings", &other) && strcmp(other.place.path, place.place.path) != 0);
 	gt_data_index_close(&other);
 	char *state = place.place.state, *settings = place.place.settings;
 	place.place.settings = "another";

@@ -173,6 +173,12 @@ bool gt_index_owns(const struct gt_index *ix, const void *p)
 	return ix && p && (uintptr_t)p >= (uintptr_t)ix->base && (uintptr_t)p - (uintptr_t)ix->base < ix->bytes;
 }
 
+void gt_index_drop_all(const struct gt_index *ix)
+{
+	if (ix)
+		madvise(ix->base, ix->bytes, MADV_DONTNEED);
+}
+
 void gt_index_drop(const struct gt_index *ix, const void *p, uint64_t n)
 {
 	uintptr_t first = ((uintptr_t)p + PAGE - 1) / PAGE * PAGE, last = ((uintptr_t)p + n) / PAGE * PAGE;

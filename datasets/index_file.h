@@ -74,5 +74,6 @@ const void *gt_index_section(const struct gt_index *ix, uint32_t tag, uint64_t *
 bool gt_index_owns(const struct gt_index *ix, const void *p);
 /* Drops the pages of n bytes at p from the memory of this process; they remain in the page cache of the system. */
 void gt_index_drop(const struct gt_index *ix, const void *p, uint64_t n);
+void gt_index_drop_all(const struct gt_index *ix); /* the same for the whole file; does nothing if ix is NULL */
 
 #endif

@@ -88,6 +88,7 @@ struct gt_dataset_spec {
 };
 
 struct gt_sample_mark;
+struct gt_index;
 
 struct gt_dataset {
 	int64_t n;        /* number of samples; 0: the data lacks this split */
@@ -115,6 +116,8 @@ struct gt_dataset {
 	                     converted */
 	struct gt_sample_mark *mark; /* [n], also after gt_dataset_probe; NULL: samples are identified by their index (sample_mark.h) */
 	void *memory;     /* the allocation that contains images; it can begin with a file header */
+	struct gt_index *mapped; /* an index file (data_index.h) into which fields, targets, labels and marks point; they are read-only. NULL:
+	                            they are malloc'ed. In an index of many samples, marks are absent although the samples have ids */
 	char where[512];  /* location of the data, which a run prints in its first line */
 	char left_out[200]; /* folders without files in the training folder, which are therefore not classes: "a, b and 3 more"; "": none */
 };
@@ -125,7 +128,7 @@ struct gt_dataset {
 enum gt_code gt_dataset_read(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_dataset *out, struct gt_err *err);
 void gt_dataset_free(struct gt_dataset *d);
 /* Returns the memory of a dataset in bytes: images or the list of files, fields and targets. After gt_dataset_probe, ragged fields are not
- * included. */
+ * included. Arrays in an index file are counted, although the system may drop their pages. */
 uint64_t gt_dataset_bytes(const struct gt_dataset *d);
 
 /* Writes the origin of sample i to buf, and returns buf: the path of its file, "FILE:LINE" for a row, or "FOLDER[i]" for an array. */

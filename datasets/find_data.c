@@ -4,6 +4,7 @@
 #include "folder.h"
 #include "format.h"
 #include "gzfile.h"
+#include "index_file.h"
 #include "known.h"
 #include "missing_files.h"
 #include "numpy_file.h"
@@ -253,18 +254,37 @@ static enum gt_code choose_files(const struct gt_dataset_spec *spec, enum gt_spl
 	return search_dirs(spec, split, known, format, paths, where, size, err);
 }
 
-static enum gt_code read_split(const struct gt_dataset_spec *given, enum gt_split split, bool headers_only, struct gt_dataset *out,
-                               struct gt_err *err)
+/* Returns the spec with defaults for the members that are not set. */
+static struct gt_dataset_spec fill_defaults(const struct gt_dataset_spec *given)
 {
 	struct gt_dataset_spec spec = *given;
-	struct gt_paths paths = {0};
-	const struct gt_format *format;
-	char where[sizeof out->where - 16] = ""; /* the data does not have this split */
-	*out = (struct gt_dataset){0};
 	spec.name = spec.name ? spec.name : "";
 	spec.root = spec.root ? spec.root : "";
 	spec.format = spec.format && *spec.format ? spec.format : "auto";
 	spec.max_bytes = spec.max_bytes ? spec.max_bytes : GT_DEFAULT_MAX_BYTES;
+	return spec;
+}
+
+enum gt_code gt_dataset_files(const struct gt_dataset_spec *given, enum gt_split split, struct gt_paths *paths, char *where, size_t size,
+                              struct gt_err *err)
+{
+	struct gt_dataset_spec spec = fill_defaults(given);
+	const struct gt_format *format;
+	char at[sizeof((struct gt_dataset *)0)->where - 16] = "";
+	*paths = (struct gt_paths){0};
+	GT_TRY(choose_files(&spec, split, gt_known_find(spec.name), &format, paths, at, sizeof at, err));
+	snprintf(where, size, "%s: %s", format->name, at);
+	return GT_OK;
+}
+
+static enum gt_code read_split(const struct gt_dataset_spec *given, enum gt_split split, bool headers_only, struct gt_dataset *out,
+                               struct gt_err *err)
+{
+	struct gt_dataset_spec spec = fill_defaults(given);
+	struct gt_paths paths = {0};
+	const struct gt_format *format;
+	char where[sizeof out->where - 16] = ""; /* the data does not have this split */
+	*out = (struct gt_dataset){0};
 	const struct gt_known_dataset *known = gt_known_find(spec.name);
 	if (known && spec.classes <= 0 && !spec.ntrain && !spec.ntest)
 		spec.classes = known->classes;
@@ -287,11 +307,18 @@ enum gt_code gt_dataset_read(const struct gt_dataset_spec *spec, enum gt_split s
 	return read_split(spec, split, false, out, err);
 }
 
+/* Frees an array of d, unless it is in the index file. */
+static void free_array(const struct gt_dataset *d, void *p)
+{
+	if (!gt_index_owns(d->mapped, p))
+		free(p);
+}
+
 /* Frees the per-sample data of a dataset. */
 static void free_samples(struct gt_dataset *d)
 {
 	free(d->memory);
-	free(d->labels);
+	free_array(d, d->labels);
 	gt_source_close(d->source);
 	gt_source_close(d->text_files);
 	gt_table_free(d->row_lines);
@@ -307,8 +334,8 @@ static void free_samples(struct gt_dataset *d)
 	d->memory = NULL;
 	for (int i = -1; i < d->nfields; i++) {
 		struct gt_field *f = i < 0 ? &d->target : &d->field[i];
-		free(f->data);
-		free(f->start);
+		free_array(d, f->data);
+		free_array(d, f->start);
 		f->data = NULL;
 		f->start = NULL;
 	}
@@ -362,6 +389,7 @@ void gt_dataset_free(struct gt_dataset *d)
 	for (int64_t i = 0; i < d->nclass_names; i++)
 		free(d->class_name[i]);
 	free(d->class_name);
-	free(d->mark);
+	free_array(d, d->mark);
+	gt_index_close(d->mapped);
 	*d = (struct gt_dataset){0};
 }

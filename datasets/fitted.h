@@ -62,6 +62,7 @@ struct gt_fitting {
 	enum gt_code (*text)(const struct gt_dataset_spec *spec, const char *name, const char *text, size_t n, struct gt_dataset *out,
 	                     struct gt_err *err);
 	const char *json_member; /* name of a member of data.json by which the format of the facts in a checkpoint is recognised */
+	bool indexed;            /* the training split may have an index file (data_index.h) */
 	bool names_classes;      /* the class names in data.json belong to gt_fitted.text.class; get_json does not read them */
 	/* Writes the fitted facts as members of data.json, the open object of j. */
 	enum gt_code (*put_json)(const struct gt_fitted *l, struct gt_json *j, struct gt_err *err);

@@ -17,6 +17,9 @@ bool gt_paths_find(struct gt_paths *p, const char *dir, const char *name);
 /* Adds the path DIR/name. Does not check that the file exists. */
 enum gt_code gt_paths_add(struct gt_paths *p, const char *dir, const char *name, struct gt_err *err);
 void gt_paths_free(struct gt_paths *p);
+/* Finds the files of a split without reading them. Sets `where` to gt_dataset.where. The caller frees *paths in any case. */
+enum gt_code gt_dataset_files(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_paths *paths, char *where, size_t size,
+                              struct gt_err *err);
 
 struct gt_fitting;
 struct gt_format {

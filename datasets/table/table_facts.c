@@ -13,6 +13,7 @@ void gt_table_facts_free(struct gt_table_facts *f)
 		return;
 	for (int k = 0; k < f->ncolumns; k++) {
 		free(f->column[k].name);
+		free(f->column[k].own_why);
 		gt_words_free(&f->column[k].words);
 	}
 	free(f->column);

@@ -64,6 +64,7 @@ struct gt_table_fact {
 	bool given;                /* the type was given */
 	enum gt_column_type inferred; /* given: the type that would be inferred; GT_COLUMN_AUTO: not known */
 	const char *why;           /* reason for the inferred type; NULL: no reason */
+	char *own_why;             /* memory of `why` (gt_table_report_get); NULL: `why` is a literal */
 };
 
 struct gt_table_facts {
@@ -158,6 +159,13 @@ void gt_table_json_put(struct gt_json *j, const char *key, const struct gt_table
 /* Reads the facts from parsed JSON, which may be hostile; parse the JSON with a depth of at least 5. `path` begins the message. The caller
  * frees *out with gt_table_facts_free; on failure it is empty. GT_EDATA: v does not have this form. */
 enum gt_code gt_table_json_get(const struct gt_json_value *v, const char *path, struct gt_table_facts *out, struct gt_err *err);
+
+/* For an index of data (data_index.h): the members of the facts that are "for output only", as the member `key`:
+ *   {"rows":800,"columns":[{"missing":3,"given":true,"inferred":"continuous","why":"numbers"}, …]}
+ * inferred and why are absent if they are not known.
+ * gt_table_report_get sets them in facts that gt_table_json_get has read. GT_EDATA: v does not have this form. */
+void gt_table_report_put(struct gt_json *j, const char *key, const struct gt_table_facts *f);
+enum gt_code gt_table_report_get(const struct gt_json_value *v, struct gt_table_facts *f, struct gt_err *err);
 
 /* Compares those members of two facts that affect a model's inputs and targets. GT_EDATA names the first difference. For a resumed run,
  * whose training data must be unchanged. where: the data's name for messages. */

@@ -23,6 +23,7 @@ enum gt_reproducible { GT_REPRO_NONE, GT_REPRO_RUN, GT_REPRO_WORLD };
 enum gt_precision { GT_PREC_FP32, GT_PREC_TF32, GT_PREC_BF16, GT_PREC_FP16 };
 enum gt_sampler { GT_SAMPLER_GTRAIN, GT_SAMPLER_TORCH, GT_SAMPLER_TORCH_RANDOM };
 enum gt_on_error { GT_ON_ERROR_STOP, GT_ON_ERROR_SKIP };
+enum gt_keep_index { GT_KEEP_INDEX_AUTO, GT_KEEP_INDEX_ALWAYS, GT_KEEP_INDEX_NEVER };
 /* Kinds of targets of a sample: one class; several labels, each 0 or 1; or values that the model predicts (regression). */
 enum gt_targets { GT_TARGETS_CLASS, GT_TARGETS_LABELS, GT_TARGETS_NUMBERS };
 enum gt_tta { GT_TTA_NONE, GT_TTA_MIRROR, GT_TTA_MIRROR_TRANSLATE };
@@ -57,6 +58,7 @@ struct gt_conf_data {
 	int64_t valid_seed;            /* seed of this division; -1: the seed of the run */
 	bool stratify;                 /* true: the share `valid` is taken from every class separately */
 	int on_error;                  /* enum gt_on_error */
+	int index;                     /* enum gt_keep_index */
 	int64_t workers;               /* number of threads that read and decode samples; 0: chosen automatically */
 	bool gpu_transforms;           /* the GPU does the transforms that it supports, after threads have decoded the images */
 	struct gt_floats mean, std;    /* one value for each channel or one for all, for pixel values 0 … 1; empty: mean 0, std 1 */

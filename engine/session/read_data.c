@@ -4,6 +4,7 @@
 #include "folder.h"
 #include "formats.h"
 #include "numpy_file.h"
+#include "session/session_index.h"
 #include "skipped.h"
 #include "source.h"
 #include <pthread.h>
@@ -14,18 +15,19 @@
 #include <unistd.h>
 
 struct job {
+	const struct gt_session_spec *session;
 	const struct gt_dataset_spec *spec;
 	enum gt_split split;
 	struct gt_dataset *out;
-	bool dry;
 	enum gt_code code;
+	char note[sizeof((struct gt_session_files *)0)->index_note];
 	struct gt_err err;
 };
 
 static void *read_split(void *arg)
 {
 	struct job *j = arg;
-	j->code = (j->dry ? gt_dataset_probe : gt_dataset_read)(j->spec, j->split, j->out, &j->err);
+	j->code = gt_session_index_read(j->session, j->spec, j->split, j->out, j->note, sizeof j->note, &j->err);
 	return NULL;
 }
 
@@ -250,7 +252,7 @@ static enum gt_code list_used(const struct gt_session_spec *spec, struct gt_sess
 	struct gt_used_samples *u = &out->used;
 	const struct gt_dataset *train = &out->set[GT_TRAIN];
 	const struct gt_sample_list *const before[] = {&out->was.list[GT_TRAIN], &out->was.past};
-	if (!spec->train || spec->dry || !train->n || !train->mark)
+	if (!spec->train || spec->dry || !train->n || !(train->mark || train->mapped))
 		return GT_OK;
 	u->listed = true;
 	u->by_number = out->was.by_number && spec->ckpt;
@@ -340,13 +342,11 @@ static enum gt_code check_texts(const struct gt_conf *c, const struct gt_fitted 
 	                      "the type \"text\" in data.columns, or remove this key");
 }
 
-/* Reads the training split, fits facts to it or compares them, and sets ds->fitted to the facts, with which the other splits are read. */
-static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
+/* Reads the training split from its files, divides it, fits facts to it or compares them, and converts it. */
+static enum gt_code scan_and_learn(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
                                    struct gt_err *err)
 {
 	struct gt_dataset *d = &out->set[GT_TRAIN];
-	if (spec->ckpt)
-		GT_TRY(gt_data_facts_learned(spec->ckpt, gt_dataset_fitting(ds), &out->learned, err));
 	if (out->wanted[GT_TRAIN]) {
 		GT_TRY(gt_dataset_read(ds, GT_TRAIN, d, err));
 		if (spec->ckpt && d->fitting->mark)
@@ -357,16 +357,35 @@ static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt
 	GT_TRY(learn_or_load(spec, ds, out, err));
 	if (d->raw && !spec->ckpt && d->fitting->mark)
 		GT_TRY(d->fitting->mark(out->learned, d, err));
-	GT_TRY(check_texts(spec->conf, out->learned, err));
-	ds->fitted = out->learned;
 	out->reading = d->raw ? d->fitting->raw_bytes(d->raw, out->learned) : 0;
-	GT_TRY(out->learned->by->describe(ds, out->learned, &out->like, err));
 	if (!d->raw)
 		return GT_OK;
 	GT_TRY(out->learned->by->transform(ds, out->learned, d, err));
 	/* adds the bytes of the converted split, of one column during its conversion, and of the indices of samples */
 	out->reading += gt_dataset_bytes(d) + (uint64_t)d->n * (sizeof(double) + (out->index[GT_TRAIN] ? sizeof(int64_t) : 0));
 	return GT_OK;
+}
+
+/* Takes the training split and its facts from an index, or reads it from its files and writes the index. Sets ds->fitted to the facts, with
+ * which the other splits are read. */
+static enum gt_code read_and_learn(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
+                                   struct gt_err *err)
+{
+	struct gt_data_index index = {0};
+	if (spec->ckpt)
+		GT_TRY(gt_data_facts_learned(spec->ckpt, gt_dataset_fitting(ds), &out->learned, err));
+	bool has_index = out->wanted[GT_TRAIN] && gt_session_index_find(spec, ds, GT_TRAIN, &index);
+	bool used = has_index && gt_session_index_load(spec, ds, out, &index);
+	enum gt_code code = used ? compare_split(spec, out, GT_TRAIN, err) : scan_and_learn(spec, ds, out, err);
+	if (code == GT_OK)
+		code = check_texts(spec->conf, out->learned, err);
+	if (code == GT_OK && has_index && !used)
+		gt_session_index_save(spec, ds, out, &index);
+	snprintf(out->index_note, sizeof out->index_note, "%s", index.note);
+	gt_data_index_close(&index);
+	GT_TRY(code);
+	ds->fitted = out->learned;
+	return out->learned->by->describe(ds, out->learned, &out->like, err);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------------- */
@@ -378,7 +397,7 @@ static void read_all(const struct gt_session_spec *spec, const struct gt_dataset
 	for (int i = 0; i < GT_SPLITS; i++) {
 		if (!out->wanted[i] || (i == GT_TRAIN && out->learned))
 			continue;
-		job[i] = (struct job){.spec = ds, .split = (enum gt_split)i, .out = &out->set[i], .dry = spec->dry};
+		job[i] = (struct job){.session = spec, .spec = ds, .split = (enum gt_split)i, .out = &out->set[i]};
 		threaded[i] = i != GT_TRAIN && !pthread_create(&thread[i], NULL, read_split, &job[i]);
 	}
 	for (int i = 0; i < GT_SPLITS; i++) {
@@ -421,6 +440,8 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 	}
 	read_all(spec, &ds, out, job);
 	for (int i = 0; i < GT_SPLITS; i++) {
+		if (!*out->index_note)
+			snprintf(out->index_note, sizeof out->index_note, "%s", job[i].note);
 		if (job[i].code == GT_OK)
 			continue;
 		gt_conf_at_key(spec->conf, &job[i].err);
@@ -473,10 +494,11 @@ enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_
 
 void gt_session_free_data(struct gt_session_files *f)
 {
-	for (int i = 0; i < GT_SPLITS; i++) {
+	for (int i = 0; i < GT_SPLITS; i++)
+		if (!gt_index_owns(f->set[GT_TRAIN].mapped, f->index[i])) /* both parts are parts of the training split */
+			free(f->index[i]);
+	for (int i = 0; i < GT_SPLITS; i++)
 		gt_dataset_free(&f->set[i]);
-		free(f->index[i]);
-	}
 	gt_dataset_free(&f->like);
 	gt_fitted_free(f->learned);
 	gt_used_free(&f->was);

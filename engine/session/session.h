@@ -56,6 +56,7 @@ struct gt_session_files {
 	bool wanted[GT_SPLITS];           /* the splits that the session uses, or reads to make another split; some may have no samples */
 	bool missing[GT_SPLITS];          /* the split was not found in a dry session, which needs no data */
 	char note[1024];                  /* reason why a split was not found; "": all splits were found */
+	char index_note[700];             /* why the index of the data was not used or not written (data_index.h); "": nothing to say */
 };
 
 /* What gt_session_open builds. */

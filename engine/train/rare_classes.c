@@ -1,4 +1,5 @@
 #include "train/rare_classes.h"
+#include "index_file.h"
 #include "sample_mark.h"
 #include "session/session_data.h"
 #include <stdio.h>
@@ -17,6 +18,8 @@ struct counts {
 	int64_t present;        /* classes that have training samples */
 };
 
+enum { DROP = 1 << 20 }; /* samples after which the pages of an index are dropped: a check should not need memory for all labels */
+
 /* Counts the samples of each class in a split whose labels are known. */
 static void count_split(struct counts *k, enum gt_split split, int64_t *count)
 {
@@ -28,7 +31,10 @@ static void count_split(struct counts *k, enum gt_split split, int64_t *count)
 		int64_t at = v->index ? v->index[i] : i, y = d->labels ? d->labels[at] : d->mark[at].stratum;
 		if (y >= 0 && y < k->classes && y != k->s->loss.attr.ignore_index)
 			count[y]++;
+		if ((i + 1) % DROP == 0)
+			gt_index_drop_all(d->mapped);
 	}
+	gt_index_drop_all(d->mapped);
 	k->of[split] = count;
 }
 

@@ -354,12 +354,20 @@ static enum gt_code warn_rare_classes(const struct list *l)
 	return !*text ? GT_OK : add_warning(l, *l->c->data.root ? "data.root" : "data", "%s", text);
 }
 
+/* Says why the index of the data was made again, or why there is none. */
+static enum gt_code warn_index(const struct list *l)
+{
+	const char *note = l->s->data.files->index_note;
+	return !*note ? GT_OK : add_warning(l, "data.index", "%s", note);
+}
+
 enum gt_code gt_warnings(const struct gt_session *s, const char *dir, struct gt_problems *out, struct gt_err *err)
 {
 	static enum gt_code (*const each[])(const struct list *l) = {
 	    warn_no_directory,     warn_large_batch,    warn_byte_moments,   warn_last_layer, warn_unread_columns,
 	    warn_zero_rate,        warn_ended_schedule, warn_cut_schedules,  warn_left_out,   warn_rare_classes,
-	    warn_whole_tables,     warn_too_many_threads, warn_low_memory,     warn_no_graphs_in_dp};
+	    warn_whole_tables,     warn_too_many_threads, warn_low_memory,     warn_no_graphs_in_dp,
+	    warn_index};
 	struct list l = {s, s->conf, dir, out, err};
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++)
 		GT_TRY(each[i](&l));

@@ -3,10 +3,10 @@
 
 Usage: bench_big_data.py GTRAIN WORKDIR DATA...
 
-DATA is a file or folder of tests/bench/make_big_data.py, WORKDIR an empty folder. For each DATA, runs init, check, show, run and resume in
-WORKDIR, and prints a row for each command: seconds of processor time and of wall time, and the peak of resident memory in MB. run and
-resume are measured until their first step is done; then they get SIGTERM, and the rest (the checkpoint, the end) is not measured. The row
-of a command that fails has the message.
+DATA is a file or folder of tests/bench/make_big_data.py, WORKDIR an empty folder. For each DATA, runs init, check, check again (with the
+index that the first one has written), show, run and resume in WORKDIR, and prints a row for each command: seconds of processor time and of
+wall time, and the peak of resident memory in MB. run and resume are measured until their first step is done; then they get SIGTERM, and
+the rest (the checkpoint, the end) is not measured. The row of a command that fails has the message.
 """
 import json
 import os
@@ -57,7 +57,7 @@ def measure_data(gtrain, work, data):
     steps = ["log.every_steps=1", "checkpoint.dir=runs/" + name]
     options = [word for key in steps for word in ("-s", key)]
     commands = [("init", ["init", data, *target, "-o", config], False), ("check", ["check", config], False),
-                ("show", ["show", config], False), ("run", ["run", "--json", config, *options], True),
+                ("again", ["check", config], False), ("show", ["show", config], False), ("run", ["run", "--json", config, *options], True),
                 ("resume", ["resume", "--json", "runs/" + name], True)]
     for word, argv, until_step in commands:
         (cpu, peak, wall), message = measure_command([gtrain, *argv], work, until_step)
@@ -67,5 +67,6 @@ def measure_data(gtrain, work, data):
 if __name__ == "__main__":
     if len(sys.argv) < 4:
         sys.exit(__doc__)
+    os.environ["XDG_CACHE_HOME"] = os.path.abspath(sys.argv[2])  # of the indices
     for path in sys.argv[3:]:
         measure_data(os.path.abspath(sys.argv[1]), sys.argv[2], os.path.abspath(path))

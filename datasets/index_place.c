@@ -1,0 +1,182 @@
+#include "index_place.h"
+#include "base/digest.h"
+#include "base/memstream.h"
+#include "dataset.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DISK_RESERVE ((uint64_t)128 << 20) /* bytes of the disk that must stay free */
+#define SETTLED_S 2 /* the coarsest times of a common file system (FAT) */
+enum { HASH = 16 };
+
+static void put_hash(const char *text, char *to)
+{
+	char hex[GT_DIGEST_HEX];
+	gt_digest_bytes(text, strlen(text), hex);
+	snprintf(to, HASH + 1, "%.*s", HASH, hex);
+}
+
+/* What the functions below say about the data files. */
+struct description {
+	char *state, *names; /* a line for each file; malloc'ed */
+	uint64_t bytes;
+	bool settled;
+};
+
+static bool describe_file(const char *path, FILE *state, FILE *names, struct description *d)
+{
+	char real[PATH_MAX];
+	struct stat st;
+	time_t until = time(NULL) - SETTLED_S;
+	if (!realpath(path, real) || stat(real, &st) || !S_ISREG(st.st_mode) || strchr(real, '\n'))
+		return false;
+	fprintf(state, "%s: %llx %llx %llx %lld.%09ld %lld.%09ld\n", real, (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+	        (unsigned long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (long long)st.st_ctim.tv_sec,
+	        st.st_ctim.tv_nsec);
+	fprintf(names, "%s\n", real);
+	d->bytes += (uint64_t)st.st_size;
+	d->settled &= st.st_mtim.tv_sec < until && st.st_ctim.tv_sec < until;
+	return true;
+}
+
+/* Returns false if a file is not a regular file. The caller frees the texts in any case. */
+static bool describe_files(char *const *path, int n, struct description *d)
+{
+	struct gt_memstream m[2];
+	*d = (struct description){.settled = true};
+	FILE *state = gt_memstream_open(&m[0]), *names = gt_memstream_open(&m[1]);
+	bool good = state && names;
+	for (int i = 0; i < n && good; i++)
+		good = describe_file(path[i], state, names, d);
+	good &= state && gt_memstream_close(state, &m[0], &d->state, NULL, NULL) == GT_OK;
+	good &= names && gt_memstream_close(names, &m[1], &d->names, NULL, NULL) == GT_OK;
+	return good;
+}
+
+bool gt_index_find_place(char *const *path, int n, const char *settings, struct gt_index_place *out)
+{
+	struct description d;
+	char hash[2][HASH + 1];
+	*out = (struct gt_index_place){0};
+	bool good = describe_files(path, n, &d) && gt_dataset_cache("index", out->dir, sizeof out->dir, NULL) == GT_OK &&
+	            (out->settings = strdup(settings));
+	if (good) {
+		put_hash(d.names, hash[0]);
+		put_hash(settings, hash[1]);
+		snprintf(out->name, sizeof out->name, "%s-%s.index", hash[0], hash[1]);
+		good = gt_path_join(out->path, out->dir, out->name, NULL) == GT_OK;
+	}
+	out->state = d.state;
+	out->bytes = d.bytes;
+	out->settled = d.settled;
+	free(d.names);
+	return good;
+}
+
+void gt_index_place_free(struct gt_index_place *p)
+{
+	free(p->settings);
+	free(p->state);
+	p->settings = p->state = NULL;
+}
+
+bool gt_index_is_current(char *const *path, int n, const struct gt_index_place *p)
+{
+	struct description d;
+	bool same = describe_files(path, n, &d) && !strcmp(d.state, p->state);
+	free(d.state);
+	free(d.names);
+	return same;
+}
+
+void gt_index_changed_file(const char *was, const char *is, char *buf, size_t size)
+{
+	const char *line = is;
+	for (; *was && *was == *is; was++, is++)
+		if (*is == '\n')
+			line = is + 1;
+	const char *colon = strstr(line, ": "), *end = strchr(line, '\n');
+	for (const char *next = colon; next && next < end; next = strstr(next + 1, ": ")) /* the path itself may have ": " */
+		colon = next;
+	snprintf(buf, size, "%.*s", colon ? (int)(colon - line) : 0, line);
+}
+
+/* ---- writing -------------------------------------------------------------------------------------------------------------------- */
+/* Removes temporary files of killed processes, and all but the last used of the other indices of the same files. */
+static void remove_others(const struct gt_index_place *p)
+{
+	char kept[NAME_MAX + 1] = "";
+	struct timespec last = {0, 0};
+	struct stat st;
+	DIR *d = opendir(p->dir);
+	for (int pass = 0; d && pass < 2; pass++, rewinddir(d))
+		for (struct dirent *f; (f = readdir(d));) {
+			if (pass == 0 && strstr(f->d_name, ".index.tmp-"))
+				unlinkat(dirfd(d), f->d_name, 0);
+			size_t n = strlen(f->d_name);
+			if (strncmp(f->d_name, p->name, HASH + 1) != 0 || n < 6 || strcmp(f->d_name + n - 6, ".index") != 0 ||
+			    !strcmp(f->d_name, p->name) || fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW))
+				continue;
+			bool later = st.st_mtim.tv_sec > last.tv_sec || (st.st_mtim.tv_sec == last.tv_sec && st.st_mtim.tv_nsec >= last.tv_nsec);
+			if (pass == 0 && later) {
+				snprintf(kept, sizeof kept, "%s", f->d_name);
+				last = st.st_mtim;
+			} else if (pass == 1 && strcmp(f->d_name, kept) != 0) {
+				unlinkat(dirfd(d), f->d_name, 0);
+			}
+		}
+	if (d)
+		closedir(d);
+}
+
+bool gt_index_lock(const struct gt_index_place *p, uint64_t bytes, int *lock, char *why, size_t size)
+{
+	struct gt_err e = {0};
+	struct statvfs fs;
+	*why = 0;
+	*lock = -1;
+	if (gt_dir_make(p->dir, NULL, &e) != GT_OK) {
+		snprintf(why, size, "%s", e.msg);
+		return false;
+	}
+	int fd = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		snprintf(why, size, "%s: cannot open: %s", p->dir, strerror(errno));
+		return false;
+	}
+	/* without waiting: a reader of large data should not wait for another one. On a file system without locks, several processes write, and
+	 * the last rename wins. */
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		close(fd);
+		return false;
+	}
+	remove_others(p);
+	if (!fstatvfs(fd, &fs) && (uint64_t)fs.f_bavail * fs.f_frsize < bytes + DISK_RESERVE) {
+		snprintf(why, size, "%s: an index of %llu MiB would leave less than 128 MiB of the disk free", p->dir,
+		         (unsigned long long)(bytes >> 20));
+		close(fd);
+		return false;
+	}
+	*lock = fd;
+	return true;
+}
+
+void gt_index_unlock(int lock)
+{
+	close(lock);
+}
+
+void gt_index_note_use(const struct gt_index_place *p)
+{
+	utimensat(AT_FDCWD, p->path, NULL, AT_SYMLINK_NOFOLLOW);
+}

@@ -118,7 +118,7 @@ $(BUILD)/obj/kernels/cpu/%.o: XFLAGS += -fopenmp -O3 -fno-trapping-math
 $(BUILD)/obj/kernels/comm_reduce.o: XFLAGS += -O3 -fno-trapping-math
 $(BUILD)/obj/kernels/cpu/attention.o: XFLAGS += -ffp-contract=fast # its products are fused, as those of linear layers
 # Otherwise gcc 12 joins the two comparisons that clamp an argument, and the vectorised loop has eight masked instructions in place of four.
-$(BUILD)/obj/kernels/cpu/eltwise.o: XFLAGS += -fno-thread-jumps
+$(BUILD)/obj/kernels/cpu/eltwise.o $(BUILD)/obj/kernels/cpu/rnn_isa.o: XFLAGS += -fno-thread-jumps
 
 # The launcher waits for most of its time; small code keeps the program small.
 $(BUILD)/obj/engine/launch/%.o: XFLAGS += -Os

@@ -1,6 +1,7 @@
 /* The loops of rnn.h for several instruction sets. */
 #include "cpu/rnn.h"
 #include "clones.h"
+#include "cpu/bf16_rows.h"
 #include "ew.h"
 
 #define MAX_ROWS 8 /* maximum number of rows (samples) of a tile for any instruction set */

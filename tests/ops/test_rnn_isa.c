@@ -1,5 +1,6 @@
 /* The steps of lstm and gru (kernels/cpu/rnn.h) in f32 and bf16 with every instruction set that this machine has: those with a fused
  * multiply-add give the same bits, and the one without it nearly the same numbers; how the samples are grouped changes no bit. */
+#include "cpu/bf16_rows.c"
 #include "cpu/rnn_isa.c"
 #include "base/philox.h"
 #include "test.h"

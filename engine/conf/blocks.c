@@ -53,7 +53,7 @@ static enum gt_code find_template(struct gt_expand *x, const struct gt_scope *s,
 	}
 	for (const struct gt_scope *k = s; k; k = k->parent, depth++)
 		if (k->tmpl == *out)
-			return gt_conf_fail(err, n->loc, path, "expected a block that does not contain itself, got \"%.64s\", which would", name);
+			return gt_conf_fail(err, n->loc, path, "expected a block that does not contain itself, got \"%.64s\"", name);
 	if (depth >= GT_CONF_MAX_BLOCK_DEPTH)
 		return gt_conf_fail(err, n->loc, path, "expected blocks that are nested at most %d deep, got more", GT_CONF_MAX_BLOCK_DEPTH);
 	return GT_OK;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NARROWEST 30 /* minimum width of the column with descriptions, which a terminal breaks into lines */
+#define NARROWEST 30 /* minimum width of the column of descriptions, which are broken into lines of this width on a terminal */
 
 /* Prints a config with its comments, as a template for a new config. */
 static enum gt_code print_file(struct gt_cli *cli, const char *name, struct gt_err *err)

@@ -28,6 +28,7 @@ struct gt_data_index {
 	struct gt_paths paths; /* the data files, and data.vocab if it is set */
 	int nfiles;            /* number of data files in paths */
 	char where[512];       /* gt_dataset.where */
+	uint64_t inode;        /* of the index file when gt_data_index_load looked for it; 0: there was none */
 	char note[700];        /* why an index was not used or not written; "": there is nothing to say */
 };
 
@@ -50,8 +51,8 @@ void gt_data_index_load(struct gt_data_index *x, const struct gt_dataset_spec *s
                         const struct gt_fitted *learned, struct gt_index_content *out);
 void gt_index_content_free(struct gt_index_content *c);
 
-/* Writes an index. marks: with the marks of the samples. Returns whether it was written. If not, x->note says why, unless another process
- * is writing an index. */
+/* Writes an index, unless another process has written one since gt_data_index_load. marks: with the marks of the samples. Returns whether
+ * there is a new index. If not, x->note says why, unless another process is just writing an index. */
 bool gt_data_index_save(struct gt_data_index *x, const struct gt_index_content *c, bool marks);
 
 #endif

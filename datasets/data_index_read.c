@@ -239,6 +239,7 @@ void gt_data_index_load(struct gt_data_index *x, const struct gt_dataset_spec *s
 	char why[200], changed[300] = "";
 	uint64_t bytes;
 	*out = (struct gt_index_content){0};
+	x->inode = gt_index_inode(&x->place);
 	gt_index_open(x->place.path, &r.ix, why, sizeof why);
 	if (!r.ix && *why)
 		snprintf(x->note, sizeof x->note, "the data was read again, because its index could not be used: %s", why);

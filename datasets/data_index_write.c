@@ -152,7 +152,9 @@ bool gt_data_index_save(struct gt_data_index *x, const struct gt_index_content *
 		bytes += p.v[i].bytes + 4096;
 	bool written = code == GT_OK && gt_index_lock(&x->place, bytes, &lock, why, sizeof why);
 	if (written) {
-		code = write_parts(&p, x->place.path, &e);
+		uint64_t now = gt_index_inode(&x->place);
+		if (!now || now == x->inode) /* otherwise another rank has read the same data and written its index */
+			code = write_parts(&p, x->place.path, &e);
 		written = code == GT_OK;
 		gt_index_unlock(lock);
 	}

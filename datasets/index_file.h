@@ -17,7 +17,7 @@
  *
  * An index is treated as hostile: it must be a regular file of this user that nobody else can write; every offset, size and hash is checked
  * before gt_index_open returns. The caller checks the values in the sections. An index is never changed in place, and a new one gets its
- * name by a rename, so a mapping cannot become shorter. It is not synced: after a power failure, a file without its content has wrong
+ * name by a rename, so a mapping on a local file system cannot become shorter. It is not synced: after a power failure, a file without its content has wrong
  * hashes. */
 #ifndef GT_DATASETS_INDEX_FILE_H
 #define GT_DATASETS_INDEX_FILE_H
@@ -74,6 +74,6 @@ const void *gt_index_section(const struct gt_index *ix, uint32_t tag, uint64_t *
 bool gt_index_owns(const struct gt_index *ix, const void *p);
 /* Drops the pages of n bytes at p from the memory of this process; they remain in the page cache of the system. */
 void gt_index_drop(const struct gt_index *ix, const void *p, uint64_t n);
-void gt_index_drop_all(const struct gt_index *ix); /* the same for the whole file; does nothing if ix is NULL */
+void gt_index_drop_all(const struct gt_index *ix); /* drops the pages of the whole file; does nothing if ix is NULL */
 
 #endif

@@ -6,16 +6,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #define DISK_RESERVE ((uint64_t)128 << 20) /* bytes of the disk that must stay free */
+#define LUSTRE_MAGIC 0x0bd00bd0u /* these two are not in linux/magic.h */
+#define GPFS_MAGIC 0x47504653u
 #define SETTLED_S 2 /* the coarsest times of a common file system (FAT) */
 enum { HASH = 16 };
 
@@ -40,9 +44,9 @@ static bool describe_file(const char *path, FILE *state, FILE *names, struct des
 	time_t until = time(NULL) - SETTLED_S;
 	if (!realpath(path, real) || stat(real, &st) || !S_ISREG(st.st_mode) || strchr(real, '\n'))
 		return false;
-	fprintf(state, "%s: %llx %llx %llx %lld.%09ld %lld.%09ld\n", real, (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
-	        (unsigned long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (long long)st.st_ctim.tv_sec,
-	        st.st_ctim.tv_nsec);
+	/* without the device, whose number changes when some file systems are mounted again */
+	fprintf(state, "%s: %llx %llx %lld.%09ld %lld.%09ld\n", real, (unsigned long long)st.st_ino, (unsigned long long)st.st_size,
+	        (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (long long)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
 	fprintf(names, "%s\n", real);
 	d->bytes += (uint64_t)st.st_size;
 	d->settled &= st.st_mtim.tv_sec < until && st.st_ctim.tv_sec < until;
@@ -139,6 +143,19 @@ static void remove_others(const struct gt_index_place *p)
 		closedir(d);
 }
 
+/* Returns whether a file system may be that of another host. If another host removes a file there, reading a mapping of it ends a process
+ * with SIGBUS. */
+static bool is_remote(int fd)
+{
+	static const uint32_t remote[] = {NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, SMB2_SUPER_MAGIC, CIFS_SUPER_MAGIC, CEPH_SUPER_MAGIC,
+	                                  FUSE_SUPER_MAGIC, V9FS_MAGIC, AFS_SUPER_MAGIC, AFS_FS_MAGIC, CODA_SUPER_MAGIC, LUSTRE_MAGIC, GPFS_MAGIC};
+	struct statfs fs = {0};
+	bool is = fstatfs(fd, &fs) != 0;
+	for (size_t i = 0; i < sizeof remote / sizeof *remote; i++)
+		is |= (uint32_t)fs.f_type == remote[i];
+	return is;
+}
+
 bool gt_index_lock(const struct gt_index_place *p, uint64_t bytes, int *lock, char *why, size_t size)
 {
 	struct gt_err e = {0};
@@ -154,16 +171,20 @@ bool gt_index_lock(const struct gt_index_place *p, uint64_t bytes, int *lock, ch
 		snprintf(why, size, "%s: cannot open: %s", p->dir, strerror(errno));
 		return false;
 	}
-	/* without waiting: a reader of large data should not wait for another one. On a file system without locks, several processes write, and
-	 * the last rename wins. */
-	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
-		close(fd);
-		return false;
+	bool busy = false;
+	if (is_remote(fd))
+		snprintf(why, size, "%s is on a network file system; set XDG_CACHE_HOME to a directory on a local disk", p->dir);
+	else if (flock(fd, LOCK_EX | LOCK_NB)) { /* without waiting: a reader of large data should not wait for another one */
+		busy = errno == EWOULDBLOCK;
+		if (!busy)
+			snprintf(why, size, "%s: cannot lock: %s", p->dir, strerror(errno));
+	} else {
+		remove_others(p);
+		if (!fstatvfs(fd, &fs) && (uint64_t)fs.f_bavail * fs.f_frsize < bytes + DISK_RESERVE)
+			snprintf(why, size, "%s: an index of %llu MiB would leave less than 128 MiB of the disk free", p->dir,
+			         (unsigned long long)(bytes >> 20));
 	}
-	remove_others(p);
-	if (!fstatvfs(fd, &fs) && (uint64_t)fs.f_bavail * fs.f_frsize < bytes + DISK_RESERVE) {
-		snprintf(why, size, "%s: an index of %llu MiB would leave less than 128 MiB of the disk free", p->dir,
-		         (unsigned long long)(bytes >> 20));
+	if (busy || *why) {
 		close(fd);
 		return false;
 	}
@@ -174,6 +195,12 @@ bool gt_index_lock(const struct gt_index_place *p, uint64_t bytes, int *lock, ch
 void gt_index_unlock(int lock)
 {
 	close(lock);
+}
+
+uint64_t gt_index_inode(const struct gt_index_place *p)
+{
+	struct stat st;
+	return lstat(p->path, &st) ? 0 : st.st_ino;
 }
 
 void gt_index_note_use(const struct gt_index_place *p)

@@ -21,7 +21,7 @@
 struct gt_index_place {
 	char dir[GT_PATH_SIZE], name[48], path[GT_PATH_SIZE]; /* path: dir/name */
 	char *settings; /* everything but the files that the content depends on; malloc'ed */
-	char *state;    /* a line for each file: "real path: device inode size mtime ctime"; malloc'ed */
+	char *state;    /* a line for each file: "real path: inode size mtime ctime"; malloc'ed */
 	uint64_t bytes; /* total size of the files */
 	bool settled;   /* no file was changed in the last 2 s; else a further change could leave its times unchanged */
 };
@@ -39,9 +39,10 @@ void gt_index_changed_file(const char *was, const char *is, char *buf, size_t si
 
 /* Prepares writing p->path: creates the directory, locks it, removes what killed processes have left and the indices of the same files that
  * were not used for the longest time, and checks that the disk has room for `bytes` bytes. Sets *lock, or returns false, with the reason in
- * `why`; "": another process is writing an index. */
+ * `why`, for example a network file system; "": another process is writing an index. */
 bool gt_index_lock(const struct gt_index_place *p, uint64_t bytes, int *lock, char *why, size_t size);
 void gt_index_unlock(int lock);
+uint64_t gt_index_inode(const struct gt_index_place *p); /* returns the inode of p->path; 0: there is no such file */
 void gt_index_note_use(const struct gt_index_place *p); /* sets the time of the last use */
 
 #endif

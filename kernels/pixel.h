@@ -58,7 +58,7 @@ GT_HD void gt_pixel_shift_hue(int *red, int *green, int *blue, int by)
 	*blue = (most & grey) | (nb & ~grey);
 }
 
-/* Returns the block of random bits that contains byte `at` of the noise with this key, and 15 other bytes. */
+/* Returns the block of 16 random bytes that contains byte `at` of the noise with this key. */
 GT_HD struct gt_philox gt_pixel_noise(uint64_t key, int64_t at)
 {
 	return gt_rng_draw(key, (uint32_t)(at / 16), 0, 0, 0);

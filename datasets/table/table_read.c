@@ -75,8 +75,8 @@ static enum gt_code fail_cell(const struct gt_table_reader *r, int k, const char
 	               gt_cell_shown(r->table->column[k].name, shown[0]), why, gt_cell_shown(text, shown[1]));
 }
 
-/* Handles a column without a given type that has too many distinct words: they are identifiers, texts, or numbers after a first cell that
- * is not a number. The files are read again. */
+/* Handles a column without a given type that has too many distinct words: they are identifiers, texts, or numbers in a column
+ * whose first cell is not a number, for example n/a. The files are read again. */
 static enum gt_code turn_to_texts(struct gt_table_reader *r, int k, struct gt_err *err)
 {
 	if (r->reading[k].open)

@@ -47,5 +47,5 @@ enum gt_code gt_table_report_get(const struct gt_json_value *v, struct gt_table_
 		GT_NEW_STR(c->own_why, strdup(why), err);
 		c->why = c->own_why;
 	}
-	return good && !e ? GT_OK : gt_fail(err, GT_EDATA, "the report of its facts is incomplete");
+	return good && !e ? GT_OK : gt_fail(err, GT_EDATA, "the record of the table's columns is incomplete or invalid");
 }

@@ -1,4 +1,4 @@
-/* The keys and words of the config language for commands: functions of gtrain.h. */
+/* Implements the functions of gtrain.h that list the config's keys and the words that they accept; commands such as `gtrain help` call them. */
 #include "base/public.h"
 #include "conf/key_examples.h"
 #include "conf/schema.h"

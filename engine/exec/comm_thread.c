@@ -55,6 +55,7 @@ static void *run_tasks(void *arg)
 		double begin = gt_clock();
 		enum gt_code code = runs ? run_task(t, &k, &err) : GT_OK;
 		double took = gt_clock() - begin;
+		gt_rank_beat(t->x->link); /* while the rank's thread waits for several steps, each of them is progress */
 		pthread_mutex_lock(&t->lock);
 		t->busy_s += took;
 		if (code != GT_OK) {
@@ -123,34 +124,40 @@ void gt_comm_thread_close(struct gt_comm_thread *t)
 }
 
 /* ---- the rank's thread ------------------------------------------------------------------------------------------------------------- */
-static enum gt_code wait_done(struct gt_comm_thread *t, uint64_t n, struct gt_err *err)
+/* Waits until n steps since open have been executed. The caller has locked t->lock. */
+static void wait_locked(struct gt_comm_thread *t, uint64_t n)
 {
 	struct gt_exec *x = t->x;
+	if (t->ndone >= n)
+		return;
 	double begin = x->waited ? gt_clock() : 0;
-	pthread_mutex_lock(&t->lock);
-	bool waits = t->ndone < n;
-	if (waits)
-		gt_rank_set_waiting(x->link, true);
+	gt_rank_set_waiting(x->link, true);
 	while (t->ndone < n)
 		pthread_cond_wait(&t->done, &t->lock);
-	if (waits)
-		gt_rank_set_waiting(x->link, false);
+	gt_rank_set_waiting(x->link, false);
+	if (x->waited)
+		*x->waited += gt_clock() - begin;
+}
+
+static enum gt_code wait_done(struct gt_comm_thread *t, uint64_t n, struct gt_err *err)
+{
+	pthread_mutex_lock(&t->lock);
+	wait_locked(t, n);
 	enum gt_code code = t->code;
 	if (code != GT_OK && err)
 		*err = t->err;
 	pthread_mutex_unlock(&t->lock);
-	if (x->waited)
-		*x->waited += gt_clock() - begin;
 	return code;
 }
 
 static uint64_t queue_task(struct gt_comm_thread *t, struct task k)
 {
 	pthread_mutex_lock(&t->lock);
-	while (t->nqueued - t->ndone == QUEUE)
-		pthread_cond_wait(&t->done, &t->lock);
+	uint64_t n = t->nqueued + 1;
+	if (n > QUEUE)
+		wait_locked(t, n - QUEUE);
 	t->task[t->nqueued % QUEUE] = k;
-	uint64_t n = ++t->nqueued;
+	t->nqueued = n;
 	pthread_cond_signal(&t->queued);
 	pthread_mutex_unlock(&t->lock);
 	return n;

@@ -2,7 +2,7 @@
  *
  *     the launcher                                 a rank
  *     gt_launch_run(&spec, &end, err);             gt_rank_open(&link, err);          *link NULL: not started by a launcher
- *                                                  gt_rank_report_progress(link, step);          every step: two stores, no system call
+ *                                                  gt_rank_report_progress(link, step);          every step: no system call
  *                                                  gt_rank_report_error(link, code, sentence);
  *
  *     launcher --fork, exec--> rank 0 ... rank n - 1
@@ -124,6 +124,8 @@ void gt_rank_end_reason(const struct gt_rank_link *l, char *out, size_t size);
 bool gt_rank_must_regroup(const struct gt_rank_link *l);
 /* Reports to the launcher that `step` optimizer steps are done. */
 void gt_rank_report_progress(struct gt_rank_link *l, int64_t step);
+/* Reports progress within a step to the launcher. Any thread of the rank may call it. */
+void gt_rank_beat(struct gt_rank_link *l);
 /* Reports progress to the launcher and names the phase that follows, for messages ("saving a checkpoint"). allow_s: seconds that may pass
  * before the next report; 0: the launcher's timeout. */
 void gt_rank_phase(struct gt_rank_link *l, const char *words, double allow_s);

@@ -162,11 +162,15 @@ void gt_rank_report_progress(struct gt_rank_link *l, int64_t step)
 {
 	if (!l)
 		return;
-	/* Separate loads and stores suffice instead of a locked instruction in each step, because only this rank writes to its slot. */
 	atomic_store_explicit(&l->slot->allow_ms, 0, memory_order_relaxed);
 	atomic_store_explicit(&l->slot->step, step, memory_order_relaxed);
-	uint64_t beats = atomic_load_explicit(&l->slot->beats, memory_order_relaxed) + 1;
-	atomic_store_explicit(&l->slot->beats, beats, memory_order_release);
+	gt_rank_beat(l);
+}
+
+void gt_rank_beat(struct gt_rank_link *l)
+{
+	if (l)
+		atomic_fetch_add_explicit(&l->slot->beats, 1, memory_order_release);
 }
 
 void gt_rank_phase(struct gt_rank_link *l, const char *words, double allow_s)
@@ -185,7 +189,7 @@ void gt_rank_set_waiting(struct gt_rank_link *l, bool waits)
 	if (!l)
 		return;
 	if (!waits) /* the wait has ended (or failed): begin a new deadline for the work that follows */
-		atomic_fetch_add_explicit(&l->slot->beats, 1, memory_order_release);
+		gt_rank_beat(l);
 	atomic_store_explicit(&l->slot->waits, waits, memory_order_release);
 }
 

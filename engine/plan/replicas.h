@@ -40,8 +40,8 @@ typedef void gt_reduce(struct gt_emit *e, int bucket, int unit, const char *name
 /* The communication that gt_replicas_passes inserts between the kernels of the forward and backward passes, as functions that append its
  * steps to the program. */
 struct gt_pass_hooks {
-	gt_reduce *reduce; /* appends the reduction of a bucket; called for each trained bucket, in ascending order, when its gradients are
-	                      finished */
+	gt_reduce *reduce; /* appends the steps that reduce a bucket; called for each bucket with trained parameters, in ascending order, when
+	                      its gradients are finished */
 	bool every;        /* true: gradients are reduced in every unit (struct gt_unit); false: only in the last unit, because kernels add
 	                      up the gradients of the units */
 	/* Appends the gathers of a bucket's parameters; called before the first call that reads them (span->first). NULL: the parameters are

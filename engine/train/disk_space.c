@@ -1,6 +1,7 @@
 /* Compares the size of checkpoints with the free space of their disk, before the first step. */
 #include "base/bytes.h"
 #include "base/fileio.h"
+#include "store/st_slot.h"
 #include "train/state.h"
 #include <stdio.h>
 #include <string.h>
@@ -38,12 +39,24 @@ static int64_t count_on_disk(const struct gt_session *s)
 	return saves < most ? saves : most;
 }
 
+/* Refuses compressed gradients on so many ranks that a checkpoint could not be saved: it has the rounding errors of each rank. */
+static enum gt_code check_residuals(const struct gt_session *s, struct gt_err *err)
+{
+	int64_t params = s->space->layout.first->nparams, ranks = gt_session_residuals(s), states = 1 + s->optim.nstates + s->optim.ema;
+	if (!ranks || params * (ranks + states) <= GT_ST_TENSORS_MAX)
+		return GT_OK;
+	return gt_conf_refuse(s->conf, "parallel.compress", err, "expected \"none\" for %lld parameters on %lld ranks, because a checkpoint "
+	                      "has the rounding errors of each rank, and at most %d tensors", (long long)params, (long long)ranks,
+	                      GT_ST_TENSORS_MAX);
+}
+
 enum gt_code gt_state_check_space(const struct gt_session *s, const char *dir, bool resumes, char *text, size_t size, struct gt_err *err)
 {
 	char part[GT_PATH_SIZE], need[GT_BYTES_TEXT], all[GT_BYTES_TEXT], room[GT_BYTES_TEXT];
 	struct statvfs fs;
 	int64_t bytes = gt_state_bytes(s), count = count_on_disk(s);
 	*text = 0;
+	GT_TRY(check_residuals(s, err));
 	snprintf(part, sizeof part, "%.*s", (int)gt_ckpt_dir_existing(dir), dir);
 	if (statvfs(*part ? part : ".", &fs) || !fs.f_blocks) /* the file system does not report its free space */
 		return GT_OK;

@@ -14,7 +14,7 @@
 
 struct step_times { /* of one rank, since its last report */
 	double steps_s, waited_s;
-	double comm_s; /* time of communication; 0: the thread of the rank executes it, so all of it is in waited_s */
+	double comm_s; /* time of the communication thread; 0: the rank's own thread communicates, so this time is part of waited_s */
 };
 
 static int compare_doubles(const void *a, const void *b)

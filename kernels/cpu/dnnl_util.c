@@ -172,7 +172,8 @@ enum gt_code gt_dnnl_md(const struct gt_tdesc *d, int64_t groups, struct gt_dnnl
 	md->strides[0] = s[0];
 	if (g) {
 		if (o && md->dims[1] % block_of(l, 0))
-			return gt_fail(err, GT_EINTERNAL, "the memory blocks of these convolution weights cross the border of a group");
+			return gt_fail(err, GT_EINTERNAL, "oneDNN chose a layout of these convolution weights in which one block has channels of two "
+			               "groups");
 		md->strides[0] = o ? s[0] * (md->dims[1] / block_of(l, 0)) : s[0];
 		md->strides[1] = s[0];
 	}

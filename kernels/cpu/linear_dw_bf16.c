@@ -49,7 +49,7 @@ static void pack_panel(uint32_t *to, const uint16_t *a, int64_t m, int64_t n, in
 		to[j] = (uint32_t)a[(m - 1) * n + j0 + j] << 16;
 }
 
-/* Packs panels [begin, end), those of x first, and sums the columns of dy's panels. */
+/* Packs panels [begin, end), where the panels of x have the lower numbers, and sums the columns of dy's panels. */
 static void pack_panels(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct linear_dw *k = ctx;

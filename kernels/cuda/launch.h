@@ -232,7 +232,8 @@ cudaError_t gt_cu_zero_padding_start(const int32_t *lengths, int64_t samples, in
 cudaError_t gt_cu_noise_start(int type, void *x, int64_t n, uint32_t seed, cudaStream_t s);
 /* Converts x[n] to f32 and stores it in out[n], or adds it to out[n] if add is true. Both are aligned to 16 bytes. */
 cudaError_t gt_cu_widen_start(int type, const void *x, float *out, int64_t n, bool add, cudaStream_t s);
-/* Like gt_cu_widen_start, for the first cols elements of each row of x[rows, ld], of 16 bits: out is [rows, cols]. */
+/* Like gt_cu_widen_start, but x is [rows, ld] with elements of 16 bits, and only the first cols elements of each row are converted; out is
+ * [rows, cols]. */
 cudaError_t gt_cu_widen_rows_start(int type, const void *x, int32_t ld, float *out, int64_t rows, int32_t cols, bool add, cudaStream_t s);
 /* Copies x[rows, cols], of 16 bits, to y[rows, ld] and pads the rows with zeros. ld is a multiple of 8, and y aligned to 16 bytes. */
 cudaError_t gt_cu_pad_rows_start(const void *x, int32_t cols, void *y, int32_t ld, int64_t rows, cudaStream_t s);

@@ -63,9 +63,9 @@ static enum gt_code list_edges(const struct gt_graph *g, struct edge **out, int 
 	return GT_OK;
 }
 
-/* Fills in the tables of costs and of bytes. Adds up the costs of each layer, sorts the edges by the layer that reads them, and extends each
- * possible stage layer by layer: bytes(i, j + 1), the memory of the stage of layers i to j, is bytes(i, j) plus the activations that layer j
- * reads and no earlier layer of the stage reads. */
+/* Fills in the tables of costs and of bytes. Adds up the costs of each layer, sorts the edges by the layer that reads them, and extends
+ * each possible stage layer by layer: bytes(i, j + 1), the memory of the stage of layers i to j, is bytes(i, j) plus the activations that
+ * layer j reads and no earlier layer of the stage reads. */
 static enum gt_code fill_tables(const struct gt_graph *g, const double *cost, struct table *t, struct gt_err *err)
 {
 	int n = t->layers, nedges, *seen, *first;

@@ -17,8 +17,8 @@
  *
  * An index is treated as hostile: it must be a regular file of this user that nobody else can write; every offset, size and hash is checked
  * before gt_index_open returns. The caller checks the values in the sections. An index is never changed in place, and a new one gets its
- * name by a rename, so a mapping on a local file system cannot become shorter. It is not synced: after a power failure, a file without its content has wrong
- * hashes. */
+ * name by a rename, so a mapping on a local file system cannot become shorter. An index is not synced: after a power failure, a file
+ * without its content has wrong hashes. */
 #ifndef GT_DATASETS_INDEX_FILE_H
 #define GT_DATASETS_INDEX_FILE_H
 

@@ -147,8 +147,8 @@ static void remove_others(const struct gt_index_place *p)
  * with SIGBUS. */
 static bool is_remote(int fd)
 {
-	static const uint32_t remote[] = {NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, SMB2_SUPER_MAGIC, CIFS_SUPER_MAGIC, CEPH_SUPER_MAGIC,
-	                                  FUSE_SUPER_MAGIC, V9FS_MAGIC, AFS_SUPER_MAGIC, AFS_FS_MAGIC, CODA_SUPER_MAGIC, LUSTRE_MAGIC, GPFS_MAGIC};
+	static const uint32_t remote[] = {NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, SMB2_SUPER_MAGIC, CIFS_SUPER_MAGIC, CEPH_SUPER_MAGIC, V9FS_MAGIC,
+	                                  FUSE_SUPER_MAGIC, AFS_SUPER_MAGIC, AFS_FS_MAGIC, CODA_SUPER_MAGIC, LUSTRE_MAGIC, GPFS_MAGIC};
 	struct statfs fs = {0};
 	bool is = fstatfs(fd, &fs) != 0;
 	for (size_t i = 0; i < sizeof remote / sizeof *remote; i++)

@@ -1,4 +1,4 @@
-/* Implements the functions of gtrain.h that list the config's keys and the words that they accept; commands such as `gtrain help` call them. */
+/* Implements the functions of gtrain.h that list the config's keys and the words that they accept, for commands such as `gtrain help`. */
 #include "base/public.h"
 #include "conf/key_examples.h"
 #include "conf/schema.h"

@@ -1,4 +1,5 @@
-/* gt_bench_world: measures the kernels of the ranks of a world on one device, where no other rank runs. */
+/* gt_bench_world: measures the kernels of the ranks of a world on one device, where no other rank runs. All kernels are measured with all
+ * threads of the rank, also those of the communication stream, which exec/comm_thread.h executes with one thread in a run. */
 #include "report/bench_parts.h"
 #include "report/comm_echo.h"
 #include "session/world_plan.h"

@@ -335,6 +335,8 @@ enum gt_code gt_cost_predict(const struct gt_world_plan *w, const struct gt_time
 	GT_TRY(time_step(&m, &none, &without, &unused, err));
 	GT_TRY(time_step(&m, link, &out->step_s, &out->communication_s, err));
 	out->idle_s = without - out->compute_s > 1e-6 * without ? without - out->compute_s : 0; /* the rest is rounding */
+	if (out->compute_s > without) /* kernels of the communication stream are hidden behind other kernels */
+		out->compute_s = without;
 	out->exposed_s = out->step_s - out->compute_s - out->idle_s;
 	out->efficiency = out->step_s > 0 ? out->compute_s / out->step_s : 0;
 	out->scaled = planned > 0 ? scaled / planned : 0;

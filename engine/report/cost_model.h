@@ -8,8 +8,8 @@
  *     rank 0   launch launch ......... all_reduce launch          a collective begins when the last rank of its group has reached it;
  *     rank 1   launch launch launch    all_reduce launch          a receive ends when the message has arrived
  *
- * The lists are those of a run, so the model knows nothing of modes, buckets or schedules. On a device with streams, a communication
- * on a stream of its own overlaps with kernels. */
+ * The lists are those of a run, so the model knows nothing of modes, buckets or schedules. On a device with streams, and on CPUs
+ * of several hosts, communication on a stream of its own overlaps with kernels. */
 #ifndef GT_REPORT_COST_MODEL_H
 #define GT_REPORT_COST_MODEL_H
 
@@ -20,7 +20,8 @@
 /* All times are seconds of an optimizer step: step_s = compute_s + idle_s + exposed_s. */
 struct gt_cost {
 	double step_s;
-	double compute_s;       /* kernels, mean over all ranks */
+	double compute_s;       /* kernels, mean over all ranks; at most the time of a step in which communication takes no time, which is
+	                           shorter if kernels of the communication stream are hidden behind other kernels */
 	double idle_s;          /* time in which ranks wait for each other although communication takes no time, mean over all ranks: the
 	                           schedule of a pipeline, and unequal parts of the batch */
 	double exposed_s;       /* how much longer the step takes because communication takes time */

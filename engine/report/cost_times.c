@@ -73,18 +73,28 @@ bool gt_times_find(const struct gt_times *t, const char *op, const char *layer, 
 
 /* ---- the file ------------------------------------------------------------------------------------------------------------------------ */
 
+/* Makes room for n more rows. The memory at least doubles, so that a file of many lines is copied a few times only. */
+static enum gt_code reserve_rows(struct gt_arena *a, int n, struct gt_times *t, struct gt_err *err)
+{
+	struct gt_time_row *row;
+	if (t->n + n <= t->cap)
+		return GT_OK;
+	t->cap = t->n + n > 2 * t->cap ? t->n + n : 2 * t->cap;
+	GT_NEW(row, a, t->cap, err);
+	if (t->n)
+		memcpy(row, t->row, (size_t)t->n * sizeof *row);
+	t->row = row;
+	return GT_OK;
+}
+
 /* Appends the rows of one line of bench, which has `kernels`. */
 static enum gt_code add_line(struct gt_arena *a, const char *path, int line, const struct gt_json_value *v, struct gt_times *t,
                              struct gt_err *err)
 {
-	struct gt_time_row *row;
 	int n = 0;
 	for (const struct gt_json_value *k = gt_json_first(v, "kernels"); k; k = k->next)
 		n++;
-	GT_NEW(row, a, t->n + n + 1, err);
-	if (t->n)
-		memcpy(row, t->row, (size_t)t->n * sizeof *row);
-	t->row = row;
+	GT_TRY(reserve_rows(a, n, t, err));
 	for (const struct gt_json_value *k = gt_json_first(v, "kernels"); k; k = k->next) {
 		struct gt_time_row r = {.op = gt_json_str(k, "op"), .layer = gt_json_str(k, "layer"), .size = gt_json_count(k, "size"),
 		                        .calls = gt_json_num(k, "calls")};

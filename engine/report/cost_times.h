@@ -18,7 +18,7 @@ struct gt_time_row {
 
 struct gt_times {
 	struct gt_time_row *row; /* [n] sorted by op, layer and size; each triple occurs once */
-	int n;
+	int n, cap;              /* cap: number of rows for which `row` has memory, if gt_times_read has filled it in */
 	const char *device;      /* name of the device in the first line; in messages */
 };
 

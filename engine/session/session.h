@@ -217,7 +217,8 @@ struct gt_session {
 	struct gt_loss_spec loss;           /* train.loss with its keys */
 	struct gt_device device;            /* owned; closed last, except for the arena */
 	const char *family;                 /* kind of device: "cpu", "cuda"; "null": a plan without a device, for either kind */
-	bool overlaps;                      /* a thread of the executor executes the communication stream (exec/comm_thread.h) */
+	/* a thread of the executor executes the communication stream (exec/comm_thread.h); in a dry session: it would in the run */
+	bool overlaps;
 	bool queues;                        /* the device executes steps asynchronously in streams, so the host need not wait for each step */
 
 	struct gt_session_data data;

@@ -23,6 +23,17 @@ static enum gt_code find_position(struct gt_session *s, const struct gt_session_
 	return GT_OK;
 }
 
+/* Returns whether a thread executes the communication stream, in this session or in the run that a dry session plans. Ranks that share
+ * memory compute most of their communication themselves: it would not be faster in a second thread. The transfers of a pipeline are not in
+ * a stream of their own on a CPU. */
+static bool overlaps_communication(const struct gt_session *s, const struct gt_session_spec *spec)
+{
+	const struct gt_comm *world = s->team ? s->team->comm : NULL;
+	bool planned = spec->dry && spec->apart && s->at.world > 1 && strcmp(s->family, "cuda") != 0;
+	bool between_hosts = world ? s->device.be->host_memory && !world->api->common : planned;
+	return between_hosts && spec->train && !spec->against && s->at.npipe == 1;
+}
+
 static enum gt_code open_device(struct gt_session *s, const struct gt_session_spec *spec, struct gt_err *err)
 {
 	const struct gt_conf *c = s->conf;
@@ -46,10 +57,7 @@ static enum gt_code open_device(struct gt_session *s, const struct gt_session_sp
 	bool cuda = spec->paper ? !strncmp(word, "cuda", 4) : !strcmp(word, "null:cuda");
 	s->family = cuda ? "cuda" : !spec->paper ? s->device.be->name : !strcmp(word, "cpu") ? "cpu" : "null";
 	s->queues |= cuda;
-	/* Ranks that share memory compute most of their communication themselves: it would not be faster in a second thread. The transfers of a
-	 * pipeline are not in a stream of their own on a CPU. */
-	s->overlaps = spec->train && !spec->against && s->device.be->host_memory && s->at.npipe == 1 && s->team && s->team->comm &&
-	              !s->team->comm->api->common;
+	s->overlaps = overlaps_communication(s, spec);
 	return GT_OK;
 }
 

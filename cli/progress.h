@@ -32,7 +32,7 @@ struct gt_progress {
 	const struct gt_job_args *job; /* options that a later command needs again */
 	double start, last; /* times (gt_clock) at which the display began, and at which the last line of steps was shown */
 	double last_phase;  /* time (gt_clock) at which the last line of a phase was shown, such as an evaluation or a save */
-	bool shown;         /* an event was shown; false in launchers and in ranks other than 0: these print no result */
+	bool shown;         /* an event was shown, so a result is printed at the end; false in launchers and in ranks other than 0 */
 	bool out_told;      /* the warning that output to stdout is lost was printed */
 	int64_t step, steps, epoch, epochs; /* progress, and totals of the run; epochs is 0 if the run's length is given in steps */
 	double loss;        /* loss of the last training step */

@@ -16,7 +16,7 @@ struct gt_recipe_split {
 	                  for the kernel */
 	int first;     /* index of the first of the transforms without a change of size, which gather.recipes applies */
 	int ops;       /* maximum number of operations in the recipe of an image */
-	int contrasts; /* maximum number of contrast changes among these operations */
+	int contrasts; /* maximum number of contrast changes among the operations of one image */
 	int64_t row;   /* size of a row in bytes: a recipe and the pixels if `on`, else the pixels only */
 };
 

@@ -39,7 +39,7 @@ enum gt_table_header {
 enum gt_table_task {
 	GT_TASK_AUTO,    /* inferred: classes for one target of words, or of at most GT_TABLE_FEW distinct whole numbers; else numbers */
 	GT_TASK_CLASSES, /* one column: the name of a class */
-	GT_TASK_NUMBERS, /* one or several columns of numbers */
+	GT_TASK_NUMBERS, /* regression: the target is one or several columns of numbers */
 };
 
 struct gt_column_spec {

@@ -51,7 +51,8 @@ enum gt_code gt_page_layers(const struct gt_page_facts *p, FILE *f, struct gt_er
 /* page_origin.c. Writes the config, the versions and the machine, and the checkpoints. */
 void gt_page_origin(const struct gt_page_facts *p, FILE *f);
 
-/* page_figure.c. Writes a chart as an SVG picture. A script shows the values under the pointer. caption: trusted markup. */
+/* Defined in page_figure.c. Writes a chart as an SVG picture. A script shows the values under the mouse pointer. caption: markup, which is
+ * written without escaping. */
 struct gt_chart;
 enum gt_code gt_page_figure(const struct gt_chart *c, const char *caption, FILE *f, struct gt_err *err);
 

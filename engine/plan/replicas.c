@@ -85,7 +85,7 @@ bool gt_replicas_trains(const struct gt_job *job, int b)
 	return job->space->shards.bucket[b].trainable && job->update && !(job->update->idle && job->update->idle[b]);
 }
 
-/* Returns how many of the first n buckets are reduced, because this program trains parameters in them. */
+/* Counts those of the first n buckets in which this program trains a parameter; only these buckets are reduced. */
 static int count_trained(const struct gt_job *job, int n)
 {
 	int k = 0;

@@ -113,7 +113,8 @@ static enum gt_code make_echo(const char *name, int rank, int world, int copies,
 	return GT_OK;
 }
 
-/* The other ranks do not run, so the sizes of the new groups follow from the number of copies. */
+/* Returns a group of the ranks with the same color. The other ranks do not run, so the size of the group is not exchanged but computed from
+ * the number of copies of the model. */
 static enum gt_code split_echo(struct gt_comm *c, const char *name, int color, int key, struct gt_comm **out, struct gt_err *err)
 {
 	const struct echo *e = (const struct echo *)c;

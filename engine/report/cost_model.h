@@ -30,7 +30,8 @@ struct gt_cost {
 	double scaled;          /* share of the time of kernels, 0 ... 1, that was measured for another size only */
 };
 
-/* GT_EDATA: the file of times has no row for a kernel; the sentence names it. GT_EINTERNAL: the lists of the ranks do not match. */
+/* GT_EDATA: the file of times has no row for a kernel, which the error message names. GT_EINTERNAL: the step lists of the ranks do not
+ * match. */
 enum gt_code gt_cost_predict(const struct gt_world_plan *w, const struct gt_times *times, const struct gt_link *link, struct gt_arena *a,
                              struct gt_cost *out, struct gt_err *err);
 

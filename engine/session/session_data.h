@@ -50,7 +50,8 @@ bool gt_session_fetches(const struct gt_session *s);
 struct gt_session_division {
 	/* split.on = false: the transforms are not divided, and either the threads or the gather kernel make all of them */
 	struct gt_recipe_split split;
-	const char *threads, *device; /* names of the transforms of threads and device: "hflip, color_jitter"; NULL if not divided */
+	const char *threads, *device; /* names of the transforms that run in the loader's threads, and on the device, for example
+	                                 "hflip, color_jitter"; NULL: not divided */
 };
 enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, struct gt_session_division *out, struct gt_err *err);
 /* Returns the maximum number of steps in a window on a GPU, if samples are fetched: 8, or less if the samples of two windows would take

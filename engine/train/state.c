@@ -187,7 +187,7 @@ static enum gt_code load_facts(struct gt_session *s, const struct gt_ckpt *c, st
 		GT_TRY(gt_session_set_eval_list(s, facts.files, err));
 	if (!facts.nclasses && !facts.files && !s->data.facts.learned)
 		return GT_OK;
-	facts.weights = s->data.facts.weights; /* the session's own weights: train.class_weights may have changed */
+	facts.weights = s->data.facts.weights; /* of this session, because train.class_weights may have changed since the checkpoint */
 	facts.nweights = s->data.facts.nweights;
 	facts.learned = s->data.facts.learned;
 	facts.samples = s->data.facts.samples;

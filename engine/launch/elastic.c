@@ -19,6 +19,7 @@ struct elastic {
 	const struct gt_launch_spec *spec; /* the run; a->spec is one attempt's while it runs */
 	const sigset_t *mask;
 	bool kill_leftovers;
+	int index; /* index of this host in the last attempt */
 	struct gt_launch_end *end;
 	struct gt_err *err;
 };
@@ -44,11 +45,15 @@ static double gather_limit(const struct elastic *e)
 static bool wait_events(struct elastic *e)
 {
 	struct gt_attempt *a = e->a;
-	struct gt_host_message ignored;
+	struct gt_host_message word;
 	struct pollfd p[2] = {{.fd = a->signal_fd, .events = POLLIN}, {.fd = gt_members_fd(a->members), .events = POLLIN}};
 	poll(p, 2, (int)(TICK_S * 1e3));
 	gt_attempt_signals(a);
-	gt_members_poll(a->members, &ignored);
+	if (gt_members_poll(a->members, &word) && word.kind == GT_HOST_STOPS && !a->stop_signal) {
+		a->stop_signal = word.code;
+		a->stop_node = word.node;
+		snprintf(a->stop_host, sizeof a->stop_host, "%s", word.host);
+	}
 	return !a->stop_signal;
 }
 
@@ -58,11 +63,15 @@ static enum gt_code run_attempt(struct elastic *e, const struct gt_member_start 
 	struct gt_attempt *a = e->a;
 	struct gt_launch_spec now = *e->spec;
 	char *const *argv = now.args_from(now.user, &start->from, e->err);
-	now.node = start->node;
+	now.node = e->index = start->node;
 	now.nnodes = start->nnodes;
 	now.min_nodes = 0;
 	now.port = e->spec->port + 1; /* the port of the run itself belongs to launch/members.h */
 	now.token = start->token;
+	if (!argv && e->end->rank >= 0) { /* the reason for this attempt is the failure of the last one */
+		struct gt_err refusal = *e->err;
+		return gt_fail(e->err, refusal.code, "%.500s; the last attempt failed: %.500s", refusal.msg, e->end->why);
+	}
 	if (!argv)
 		return e->err->code;
 	a->spec = &now;
@@ -74,11 +83,14 @@ static enum gt_code run_attempt(struct elastic *e, const struct gt_member_start 
 
 static void set_stopped(struct elastic *e)
 {
-	e->end->code = (enum gt_code)(128 + e->a->stop_signal);
-	if (!*e->end->why || e->end->rank >= 0)
-		snprintf(e->end->why, sizeof e->end->why, "ended by signal %d (%s) between two attempts", e->a->stop_signal,
-		         strsignal(e->a->stop_signal));
+	const struct gt_attempt *a = e->a;
+	char who[100] = "";
+	if (*a->stop_host)
+		snprintf(who, sizeof who, "node %d (%s) was ", a->stop_node, a->stop_host);
+	e->end->code = (enum gt_code)(128 + a->stop_signal);
 	e->end->rank = -1;
+	snprintf(e->end->why, sizeof e->end->why, "%s%s by signal %d (%s) between two attempts", who, *who ? "stopped" : "ended",
+	         a->stop_signal, strsignal(a->stop_signal));
 }
 
 /* ---- host 0 ------------------------------------------------------------------------------------------------------------------- */
@@ -178,14 +190,16 @@ static enum gt_code lead_run(struct elastic *e)
 
 /* ---- other hosts -------------------------------------------------------------------------------------------------------------- */
 /* Sets the end of the run on this host after host 0 has refused it or has ended the run. If a rank of this host has failed in the last
- * attempt, this failure is the reason. */
+ * attempt, this failure is the reason, unless the user has stopped the run (128 + n) since. */
 static void set_told_end(struct elastic *e, enum gt_member_state state)
 {
 	struct gt_launch_end *end = e->end;
 	enum gt_code code;
 	const char *why = gt_members_last(e->a->members, &code);
 	bool refused = state == GT_MEMBER_REFUSES;
-	if (end->rank >= 0 && code != GT_OK && !refused)
+	/* end->rank can be a rank of another host, whose failure host 0 knows better */
+	bool is_mine = end->rank >= 0 && end->rank / e->spec->nproc == e->index;
+	if (is_mine && code != GT_OK && code < 128 && !refused)
 		return;
 	end->rank = -1;
 	/* for this host, a transient failure of another host is a lost peer */

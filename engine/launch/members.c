@@ -32,7 +32,7 @@ struct member_message {
 	int32_t nproc; /* JOIN: ranks of the host */
 	int32_t code;  /* REFUSE, ENDED, LEAVE, FINISH: exit code */
 	int32_t exact; /* START: gt_launch_from.exact */
-	unsigned char data[GT_TOKEN_SIZE]; /* JOIN: gt_launch_spec.identity; START: random number of the attempt */
+	unsigned char data[GT_TOKEN_SIZE]; /* JOIN: gt_launch_spec.identity; START, ENDED: random number of the attempt */
 	char host[64];  /* name of the sending host */
 	char why[1200]; /* REFUSE, ENDED, LEAVE, FINISH: the reason */
 };
@@ -58,7 +58,9 @@ struct gt_members {
 	double beat_at, polled;   /* time of the next BEAT; time of the last gt_members_poll() */
 	int lost;                 /* host 0: hosts of the last attempt that are lost */
 	char changes[400];
+	unsigned char number[GT_TOKEN_SIZE]; /* random number of the last attempt */
 	bool runs;                /* an attempt runs: losses are returned by gt_members_poll() */
+	bool in_attempt;          /* other hosts: the ranks of this host may still run, so it must not send JOIN */
 	bool has_event;
 	struct gt_host_message event;
 	/* other hosts: */
@@ -97,25 +99,38 @@ static void note_change(struct gt_members *m, const char *fmt, ...)
 	va_end(ap);
 }
 
+static void set_event(struct gt_members *m, struct gt_host_message event, const char *host, const char *why)
+{
+	m->has_event = true;
+	m->event = event;
+	snprintf(m->event.host, sizeof m->event.host, "%s", host);
+	snprintf(m->event.why, sizeof m->event.why, "%s", why);
+}
+
+/* Stores the random number of an attempt, and computes the token of the attempt. */
+static void set_number(struct gt_members *m, const unsigned char number[GT_TOKEN_SIZE], unsigned char token[GT_TOKEN_SIZE])
+{
+	struct gt_hmac h;
+	memcpy(m->number, number, sizeof m->number);
+	gt_hmac_start(&h, m->spec->token, GT_TOKEN_SIZE);
+	gt_sha256_add(&h.inner, m->number, sizeof m->number);
+	gt_hmac_end(&h, token);
+}
+
 /* ---- messages ----------------------------------------------------------------------------------------------------------------- */
 /* Ends a connection. code: GT_EPEER, the host is lost; otherwise the code with which it has left the run. After a loss within an attempt,
  * the attempt must end, too; after a stop by the user (128 + n), the ranks of all hosts end by themselves. */
 static void drop_host(struct gt_members *m, struct member_conn *p, enum gt_code code, const char *why)
 {
-	int node = is_host0(m) ? (int)(p - m->conn) : 0;
 	bool was_member = p->ready || p->busy;
 	gt_fd_close(&p->c.fd);
 	if (is_host0(m) && was_member) {
 		m->lost += p->took_part;
-		note_change(m, "host %d (%s) %s", node, p->host, code == GT_EPEER ? "is lost" : "has left");
+		note_change(m, "host %d (%s) %s", (int)(p - m->conn), p->host, code == GT_EPEER ? "is lost" : "has left");
 	}
-	if (m->runs && code < 128 && (is_host0(m) ? p->took_part : was_member) && !m->has_event) {
-		m->has_event = true;
-		m->event = (struct gt_host_message){.kind = GT_HOST_FAILS, .node = is_host0(m) ? p->index : 0, .rank = -1, .code = GT_EPEER,
-		                                    .step = -1};
-		snprintf(m->event.host, sizeof m->event.host, "%s", p->host);
-		snprintf(m->event.why, sizeof m->event.why, "%s", why);
-	}
+	if (m->runs && code < 128 && (is_host0(m) ? p->took_part : was_member) && !m->has_event)
+		set_event(m, (struct gt_host_message){.kind = GT_HOST_FAILS, .node = is_host0(m) ? p->index : 0, .rank = -1, .code = GT_EPEER,
+		                                      .step = -1}, p->host, why);
 	*p = (struct member_conn){.c.fd = -1};
 	if (!is_host0(m) && m->state < GT_MEMBER_REFUSES)
 		m->state = GT_MEMBER_LOST;
@@ -164,35 +179,32 @@ static void handle_host(struct gt_members *m, struct member_conn *p, const struc
 {
 	if (w->kind == MEMBER_JOIN && !p->ready && !p->busy) {
 		admit_host(m, p, w);
-	} else if (w->kind == MEMBER_ENDED && p->busy) {
+	} else if (w->kind == MEMBER_ENDED && p->busy && !memcmp(w->data, m->number, sizeof m->number)) {
 		p->busy = false;
 		p->ready = true;
 		p->joined = gt_clock();
 	} else if (w->kind == MEMBER_LEAVE) {
+		if (w->code > 128 && p->took_part)
+			set_event(m, (struct gt_host_message){.kind = GT_HOST_STOPS, .node = p->index, .code = w->code - 128}, p->host, w->why);
 		drop_host(m, p, w->code == GT_EPEER ? GT_OK : (enum gt_code)w->code, w->why);
 	}
 }
 
 static void handle_host0(struct gt_members *m, struct member_conn *p, const struct member_message *w)
 {
-	struct gt_hmac h;
 	snprintf(p->host, sizeof p->host, "%.63s", w->host);
-	if (w->kind == MEMBER_START && m->state == GT_MEMBER_WAITS && !m->runs) {
+	if (w->kind == MEMBER_START && m->state == GT_MEMBER_WAITS && !m->in_attempt) {
 		m->state = GT_MEMBER_STARTS;
 		m->start = (struct gt_member_start){.node = w->node, .nnodes = w->nnodes, .from = {w->step, w->exact != 0}};
-		gt_hmac_start(&h, m->spec->token, GT_TOKEN_SIZE);
-		gt_sha256_add(&h.inner, w->data, sizeof w->data);
-		gt_hmac_end(&h, m->start.token);
+		set_number(m, w->data, m->start.token);
+	} else if (w->kind == MEMBER_START) {
+		drop_host(m, p, GT_EPEER, "it has started an attempt before this host has ended the last one");
 	} else if (w->kind == MEMBER_REFUSE || w->kind == MEMBER_FINISH) {
 		m->state = w->kind == MEMBER_REFUSE ? GT_MEMBER_REFUSES : GT_MEMBER_FINISHES;
 		m->last = *w;
 		/* after a stop by the user and at the end of the training, the ranks of this host end by themselves */
-		if (m->runs && w->code > 0 && w->code < 128 && !m->has_event) {
-			m->has_event = true;
-			m->event = (struct gt_host_message){.kind = GT_HOST_FAILS, .rank = -1, .code = w->code, .step = -1};
-			snprintf(m->event.host, sizeof m->event.host, "%s", p->host);
-			memcpy(m->event.why, w->why, sizeof m->event.why);
-		}
+		if (m->runs && w->code > 0 && w->code < 128 && !m->has_event)
+			set_event(m, (struct gt_host_message){.kind = GT_HOST_FAILS, .rank = -1, .code = w->code, .step = -1}, p->host, w->why);
 		gt_fd_close(&p->c.fd);
 	}
 }
@@ -277,7 +289,7 @@ static void advance_handshakes(struct gt_members *m)
 		gt_auth_close(&m->host0);
 	struct sockaddr_storage to;
 	socklen_t bytes;
-	bool connects = !is_host0(m) && m->conn[0].c.fd < 0 && m->state == GT_MEMBER_LOST;
+	bool connects = !is_host0(m) && m->conn[0].c.fd < 0 && m->state == GT_MEMBER_LOST && !m->in_attempt;
 	for (int k = 0; k < GT_RENDEZVOUS_PORTS && connects && m->host0.state == GT_AUTH_NONE &&
 	                gt_port_search_next(&m->search, &to, &bytes); k++) {
 		gt_auth_connect(&m->auth, &m->host0, (struct sockaddr *)&to, bytes, (uint32_t)m->spec->node, (uint32_t)m->spec->nnodes);
@@ -317,7 +329,7 @@ bool gt_members_poll(struct gt_members *m, struct gt_host_message *out)
 			read_message(m, &m->conn[e[i].data.u32]);
 	advance_handshakes(m);
 	check_beats(m);
-	if (!m->runs || !m->has_event)
+	if (!m->has_event || (!m->runs && m->event.kind != GT_HOST_STOPS))
 		return false;
 	m->has_event = false;
 	m->runs = false; /* the attempt ends: further losses are no news */
@@ -368,14 +380,11 @@ const char *gt_members_changes(const struct gt_members *m)
 enum gt_code gt_members_start(struct gt_members *m, const struct gt_launch_from *from, struct gt_member_start *out, struct gt_err *err)
 {
 	struct member_message w = {.kind = MEMBER_START, .step = from->step, .exact = from->exact, .nnodes = 1 + gt_members_ready(m)};
-	struct gt_hmac h;
 	int index = 0;
 	if (getrandom(w.data, sizeof w.data, 0) != sizeof w.data)
 		return gt_fail(err, GT_EFAIL, "cannot get random numbers: %s", strerror(errno));
 	*out = (struct gt_member_start){.nnodes = w.nnodes, .from = *from};
-	gt_hmac_start(&h, m->spec->token, GT_TOKEN_SIZE);
-	gt_sha256_add(&h.inner, w.data, sizeof w.data);
-	gt_hmac_end(&h, out->token);
+	set_number(m, w.data, out->token);
 	m->has_event = false;
 	m->runs = true;
 	m->lost = 0;
@@ -406,7 +415,7 @@ enum gt_member_state gt_members_told(struct gt_members *m, struct gt_member_star
 		return m->state;
 	*out = m->start;
 	m->state = GT_MEMBER_WAITS;
-	m->runs = true;
+	m->runs = m->in_attempt = true;
 	m->has_event = false;
 	return GT_MEMBER_STARTS;
 }
@@ -420,8 +429,9 @@ const char *gt_members_last(const struct gt_members *m, enum gt_code *code)
 void gt_members_report(struct gt_members *m, const struct gt_launch_end *end)
 {
 	struct member_message w = {.kind = MEMBER_ENDED, .code = (int32_t)end->code, .step = end->step};
+	memcpy(w.data, m->number, sizeof w.data);
 	snprintf(w.why, sizeof w.why, "%s", end->why);
-	m->runs = m->has_event = false;
+	m->runs = m->in_attempt = m->has_event = false;
 	send_message(m, &m->conn[0], w);
 }
 
@@ -429,7 +439,7 @@ void gt_members_leave(struct gt_members *m, enum gt_code code, const char *why)
 {
 	struct member_message w = {.kind = MEMBER_LEAVE, .code = (int32_t)code};
 	snprintf(w.why, sizeof w.why, "%s", why);
-	m->runs = m->has_event = false;
+	m->runs = m->in_attempt = m->has_event = false;
 	send_message(m, &m->conn[0], w);
 }
 

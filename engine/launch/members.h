@@ -18,7 +18,8 @@
  * gt_launch_spec.timeout_s seconds (0: 30) is lost, as is a host whose connection is closed.
  *
  * Each attempt has its own token: the HMAC of a random number in START under the token of the run. A rank or launcher of an earlier
- * attempt, for example behind a cut cable, can therefore not take part in a later attempt. */
+ * attempt, for example behind a cut cable, can therefore not take part in a later attempt. ENDED has the same number. A host that has lost
+ * its connection to host 0 connects again only after its ranks have ended. */
 #ifndef GT_LAUNCH_MEMBERS_H
 #define GT_LAUNCH_MEMBERS_H
 
@@ -46,7 +47,8 @@ void gt_members_close(struct gt_members *m); /* m may be NULL, as in gt_members_
 int gt_members_fd(const struct gt_members *m);
 /* Sends and receives what is possible now, without waiting; call it at least every 0.1 s. Returns true if the attempt in which this host
  * takes part must end: a host of the attempt is lost, has left the run, or host 0 has ended the run. *out is then a message of the kind
- * GT_HOST_FAILS. Each event is returned once. Outside of an attempt it returns false. */
+ * GT_HOST_FAILS. On host 0, it also returns true, during and after an attempt, if the user has stopped a host of this attempt; the kind is
+ * then GT_HOST_STOPS. Each event is returned once. */
 bool gt_members_poll(struct gt_members *m, struct gt_host_message *out);
 
 /* ---- host 0 ------------------------------------------------------------------------------------------------------------------- */

@@ -367,13 +367,11 @@ static bool wait_events(struct watch *w, bool more_output)
 		if (p[4 + 2 * i].revents)
 			more_output |= read_output(w, i, BURST);
 	}
-	while (gt_hosts_receive(a->hosts, &word))
+	while (gt_hosts_receive(a->hosts, &word) || gt_members_poll(a->members, &word))
 		if (word.kind == GT_HOST_STOPS)
 			handle_host_stop(w, &word);
 		else
 			record_host_failure(w, &word);
-	if (gt_members_poll(a->members, &word))
-		record_host_failure(w, &word);
 	if (gt_members_regroup(a->members))
 		atomic_store_explicit(&a->board->regroup, 1, memory_order_relaxed);
 	return more_output;

@@ -71,12 +71,13 @@ hit() {
 	loading | evaluating | saving) where=$phase ;;
 	*) where=training ;;
 	esac
-	for try in 1 2 3 4 5 6; do
+	for try in {1..16}; do
 		rm -rf "$tmp/run"
 		at=$((RANDOM % most))
 		[ "$try" -lt 3 ] || at=0
-		# Every try aims at another step: after some, the evaluation begins at once.
-		if [ "$try" -gt 1 ] && [ "$step" -le 80 ]; then step=$((step + 1)); elif [ "$try" -gt 1 ]; then step=$((step - 1)); fi
+		# Every try aims at another step: after some, the evaluation or the checkpoint begins at once.
+		[ "$try" = 1 ] || step=$((1 + RANDOM % 95))
+		aimed=$step
 		if [ "$phase" = loading ]; then
 			cp -r "$tmp/stage" "$tmp/run"
 			"$tool" -t -p "$where" -r "$rank" "$fault" "$gtrain" resume -q --no-progress --from 75 "${args[@]}" "${mode[@]}" "$tmp/run" \
@@ -151,7 +152,7 @@ launcher_fault() {
 	case $2 in int | term | term2) # every rank ended in order: a checkpoint of a step between the periodic ones
 		n=$(basename "$(readlink "$tmp/run/latest")")
 		n=$((10#${n#step-}))
-		if [ $n -lt "$step" ] || [ $n -ge 110 ]; then wrong "$name" "the checkpoint is of step $n, and the signal came at step $step"; fi
+		if [ $n -lt "$aimed" ] || [ $n -ge 110 ]; then wrong "$name" "the checkpoint is of step $n, and the signal came at step $aimed"; fi
 		;;
 	esac
 	resumed "$name" "$1" 1

@@ -14,7 +14,6 @@
 
 enum {
 	MOST = 64,          /* maximum number of candidates that are kept */
-	SETS = 8,           /* maximum number of keys that a candidate sets */
 	MOST_SPLIT = 1024,  /* maximum number of micro-batches of a batch in ddp and zero */
 	MOST_STAGES = 16,   /* maximum number of ranks of a pipeline */
 	VALUES = 1 << 22    /* maximum number of values in a report */
@@ -231,19 +230,20 @@ static enum gt_code try_pipeline(struct search *s, int64_t ranks, bool *worth, s
 		for (int join = 0; join < (copies > 1 ? 2 : 1); join++)
 			for (int64_t chunks = 2 * ranks; chunks <= 4 * ranks; chunks *= 2) {
 				struct candidate c = {.accumulate = 1, .micros = chunks};
-				char keys[5][64], across[32] = "";
+				char keys[6][64], across[32] = "";
 				snprintf(keys[0], sizeof keys[0], "parallel.mode=pipe");
 				snprintf(keys[1], sizeof keys[1], "parallel.schedule=%s", schedules[i]);
 				snprintf(keys[2], sizeof keys[2], "parallel.chunks=%" PRId64, chunks);
 				snprintf(keys[3], sizeof keys[3], "parallel.replicas=%" PRId64, copies);
 				snprintf(keys[4], sizeof keys[4], "parallel.across=%s", joins[join]);
+				snprintf(keys[5], sizeof keys[5], "train.accumulate=%" PRId64, c.accumulate);
 				if (copies > 1)
 					snprintf(across, sizeof across, " across = \"%s\";", joins[join]);
 				snprintf(c.name, sizeof c.name, "pipe, %" PRId64 " ranks%s", ranks, join ? ", zero" : "");
 				snprintf(c.parallel, sizeof c.parallel,
 				         "mode = \"pipe\"; schedule = \"%s\"; chunks = %" PRId64 "; replicas = %" PRId64 ";%s", schedules[i], chunks,
 				         copies, across);
-				GT_TRY(plan_candidate(s, (const char *[]){keys[0], keys[1], keys[2], keys[3], keys[4]}, 5, &c, err));
+				GT_TRY(plan_candidate(s, (const char *[]){keys[0], keys[1], keys[2], keys[3], keys[4], keys[5]}, 6, &c, err));
 				if (!*best.name || is_better(&c, &best))
 					best = c;
 			}

@@ -53,7 +53,7 @@ static enum gt_code write_settings(const struct gt_conf *c, enum gt_split split,
 	struct gt_memstream m;
 	FILE *f = gt_memstream_open(&m);
 	const char *line = strstr(c->text, "\ndata = {\n");
-	bool keeps = true;
+	bool keeps = true, has_data = line != NULL;
 	if (!f)
 		return GT_EFAIL;
 	fprintf(f, "gtrain %s, content %d\nsplit %s\ntargets %d\n", GT_VERSION, CONTENT_VERSION, gt_split_names[split], c->data.targets);
@@ -68,6 +68,8 @@ static enum gt_code write_settings(const struct gt_conf *c, enum gt_split split,
 			fprintf(f, "%.*s\n", (int)strcspn(at, "\n"), at);
 	}
 	enum gt_code closed = gt_memstream_close(f, &m, text, NULL, NULL);
+	if (code == GT_OK && !has_data) /* without the keys, different configs would share an index */
+		code = GT_EINTERNAL;
 	return code == GT_OK ? closed : code;
 }
 

@@ -141,5 +141,9 @@ assert less[0]["memory"] <= int(sys.argv[1]) and less[0]["fits"], less[0]
 assert [s["step_s"] for s in timed if s["step_s"]] == sorted(s["step_s"] for s in timed if s["step_s"]) and timed[0]["step_s"] > 0, timed
 PY
 then pass suggest_order; else fail suggest_order "$(cat err why)"; fi
+# A proposal sets all the keys that it prints: those of the config do not change its plan.
+"$gtrain" check net.cfg --suggest --world 4 --json -s train.accumulate=4 >other.json 2>err
+if cmp -s all.json other.json; then pass suggest_keys
+else fail suggest_keys "$(head -c 300 other.json) instead of $(head -c 300 all.json)"; fi
 grep -E '^(parallel) = ' less.txt >lines.cfg && cat net.cfg lines.cfg >proposed.cfg
 gives suggest_lines 0 out 'ranks ' check proposed.cfg --world 4

@@ -32,7 +32,8 @@
 
 #define GT_GLOO_SMALL ((size_t)8 << 10)   /* maximum bytes of data that are sent with the description of a call */
 #define GT_GLOO_PIECE ((size_t)256 << 10) /* bytes of a piece of a large call, which is reduced while the next one is received */
-#define GT_GLOO_AHEAD 4                   /* maximum number of received pieces of large data from a peer that are not yet reduced */
+#define GT_GLOO_AHEAD 4                   /* minimum of gloo_comm.ahead */
+#define GT_GLOO_STAGED 32                 /* number of pieces from all ranks that wait to be reduced, unless `ahead` is at its minimum */
 #define GT_GLOO_HEAD ((size_t)4 << 10)    /* bytes of the head of a message of exchange(), with the data of a small message */
 #define GT_GLOO_HEADS_IN 8                /* maximum number of message heads from a peer that arrive before exchange() takes them */
 #define GT_GLOO_HEADS_OUT 64              /* maximum number of message heads that a sender keeps until they are sent */
@@ -139,7 +140,9 @@ struct gloo_comm {
 	int member[GT_COMM_RANKS]; /* for each rank of this group, its rank in the group that open() created */
 	struct gloo_peer *peer;
 	char *own;         /* memory for two descriptions of this rank's calls */
-	char *stage;       /* [rank][GT_GLOO_AHEAD] pieces */
+	size_t ahead;      /* maximum number of received pieces of large data from a peer that are not yet reduced. The message that a piece has
+	                      room waits behind the data in this rank's socket, so few pieces would not keep the link busy. */
+	char *stage;       /* [rank][ahead] pieces */
 	size_t pair_bytes; /* bytes of each peer's ring */
 	char *mem;
 	size_t mem_bytes;

@@ -177,7 +177,8 @@ static size_t piece_bytes(size_t n, size_t k)
 
 static char *stage_at(const struct gt_comm_call *j, int r, size_t k)
 {
-	return comm_of(j)->stage + ((size_t)r * GT_GLOO_AHEAD + k % GT_GLOO_AHEAD) * GT_GLOO_PIECE;
+	size_t ahead = comm_of(j)->ahead;
+	return comm_of(j)->stage + ((size_t)r * ahead + k % ahead) * GT_GLOO_PIECE;
 }
 
 static void copy_own_block(const struct gt_comm_call *j)
@@ -218,7 +219,7 @@ static enum gt_code post_transfers(const struct gt_comm_call *j, struct gt_err *
 	for (int i = 1; i < world; i++) {
 		int r = (rank + i) % world; /* the ranks begin with different peers, so that not all send to rank 0 first */
 		struct flow f = flow_of(j, r);
-		for (size_t k = 0; k < count_pieces(f.part_in) && (f.part_to || k < GT_GLOO_AHEAD); k++)
+		for (size_t k = 0; k < count_pieces(f.part_in) && (f.part_to || k < comm_of(j)->ahead); k++)
 			GT_TRY(post_receive(j, r, GLOO_PART, f.part_to ? f.part_to + k * GT_GLOO_PIECE : stage_at(j, r, k), piece_bytes(f.part_in, k),
 			                    err));
 		for (size_t k = 0; k < count_pieces(f.whole_in); k++)
@@ -259,7 +260,7 @@ static enum gt_code move_large_data(struct gt_comm_call *j, struct gt_err *err)
 		for (int i = 1; i < world; i++) {
 			int r = (rank + i) % world;
 			struct flow f = flow_of(j, r);
-			size_t next = k + GT_GLOO_AHEAD;
+			size_t next = k + comm_of(j)->ahead;
 			if (f.part_in && !f.part_to && next < count_pieces(mine))
 				GT_TRY(post_receive(j, r, GLOO_PART, stage_at(j, r, next), piece_bytes(mine, next), err));
 			if (f.whole_out)

@@ -37,7 +37,8 @@ static enum gt_code allocate_group_memory(struct gloo_comm *c, struct gt_err *er
 	size_t n = (size_t)c->pub.world, ring = round_up(c->root->pair_bytes, 4096), own = round_up(2 * GT_GLOO_CALL, 4096);
 	c->pair_bytes = c->root->pair_bytes;
 	size_t heads = GT_GLOO_HEADS_IN * GT_GLOO_HEAD, keep = GT_GLOO_HEADS_OUT * GT_GLOO_HEAD;
-	size_t stage = GT_GLOO_AHEAD * GT_GLOO_PIECE, size = round_up(GT_GLOO_HEADS_OUT * sizeof(uint64_t), 4096);
+	c->ahead = GT_GLOO_STAGED / n > GT_GLOO_AHEAD ? GT_GLOO_STAGED / n : GT_GLOO_AHEAD;
+	size_t stage = c->ahead * GT_GLOO_PIECE, size = round_up(GT_GLOO_HEADS_OUT * sizeof(uint64_t), 4096);
 	c->mem_bytes = own + n * (own + heads + keep + ring + stage + size);
 	c->mem = mmap(NULL, c->mem_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (c->mem == MAP_FAILED) {

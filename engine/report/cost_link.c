@@ -7,8 +7,13 @@
 enum {
 	CALL = 64,             /* the description of a call, and the head of a message */
 	SMALL = 8 << 10,       /* maximum data that travel with the description of a call */
+	PIECE = 256 << 10,     /* data that are reduced at once */
 	EAGER = (4 << 10) - 64 /* maximum data that travel with the head of a message */
 };
+
+/* TCP over Ethernet, in bytes: data in a frame of the usual size, and what the frame occupies on the wire. The other bytes are the headers
+ * of TCP (32, with timestamps), IPv4 (20) and Ethernet (14), its checksum (4), the preamble (8) and the gap between two frames (12). */
+enum { FRAME_DATA = 1448, FRAME_WIRE = 1538 };
 
 struct unit {
 	const char *name;
@@ -48,10 +53,15 @@ enum gt_code gt_link_parse(const char *text, struct gt_link *out, struct gt_err 
 	return GT_OK;
 }
 
+double gt_link_byte_time(const struct gt_link *l)
+{
+	return l->transport == GT_LINK_GLOO ? l->byte_s * FRAME_WIRE / FRAME_DATA : l->byte_s;
+}
+
 static double time_of_nccl(const struct gt_link *l, enum gt_coll_kind kind, double n, double all)
 {
-	double ring = (n - 1) * l->latency_s + (n - 1) / n * all * l->byte_s;
-	double tree = 2 * ceil(log2(n)) * l->latency_s + 2 * all * l->byte_s;
+	double byte_s = gt_link_byte_time(l), ring = (n - 1) * l->latency_s + (n - 1) / n * all * byte_s;
+	double tree = 2 * ceil(log2(n)) * l->latency_s + 2 * all * byte_s;
 	if (kind == GT_COLL_BARRIER)
 		return 2 * ceil(log2(n)) * l->latency_s;
 	return kind != GT_COLL_ALL_REDUCE ? ring : 2 * ring < tree ? 2 * ring : tree;
@@ -62,10 +72,12 @@ static double time_of_gloo(const struct gt_link *l, enum gt_coll_kind kind, doub
 	bool halves = kind == GT_COLL_ALL_REDUCE || kind == GT_COLL_BROADCAST;
 	/* the data that a rank sends to every other rank with its description of a small call */
 	double staged = kind == GT_COLL_REDUCE_SCATTER || kind == GT_COLL_SCATTER ? all : bytes;
-	double call = l->latency_s + (n - 1) * (CALL + (staged <= SMALL ? staged : 0)) * l->byte_s;
+	double byte_s = gt_link_byte_time(l), call = l->latency_s + (n - 1) * (CALL + (staged <= SMALL ? staged : 0)) * byte_s;
 	if (staged <= SMALL)
 		return call;
-	return call + (halves ? 3 : 2) * l->latency_s + (halves ? 2 : 1) * (n - 1) / n * all * l->byte_s;
+	/* The results of the first pieces travel while the last pieces arrive, but the last result waits for its piece. */
+	double parts = (n - 1) / n * all * byte_s, piece = (n - 1) * fmin(all / n, PIECE) * byte_s;
+	return call + 2 * l->latency_s + (halves ? fmax(2 * parts, parts + l->latency_s + piece) : parts);
 }
 
 double gt_link_collective(const struct gt_link *l, enum gt_coll_kind kind, int n, double bytes)
@@ -80,11 +92,11 @@ double gt_link_collective(const struct gt_link *l, enum gt_coll_kind kind, int n
 double gt_link_message(const struct gt_link *l, double start, double ready, double bytes, double *link_free)
 {
 	if (l->transport == GT_LINK_GLOO && bytes > EAGER) { /* the receiver sees the head, then announces that it is ready */
-		double head = start + l->latency_s + CALL * l->byte_s;
+		double head = start + l->latency_s + CALL * gt_link_byte_time(l);
 		start = (head > ready ? head : ready) + l->latency_s;
 	}
 	start = start > *link_free ? start : *link_free;
-	*link_free = start + bytes * l->byte_s;
+	*link_free = start + bytes * gt_link_byte_time(l);
 	double arrived = *link_free + l->latency_s;
 	return arrived > ready ? arrived : ready;
 }

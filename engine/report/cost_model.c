@@ -8,6 +8,7 @@ enum { STREAMS = 2 };
 struct channel {
 	int to, lane;
 	double *start, *bytes; /* [n] when each send begins, and its size */
+	double left;           /* when the last received message has left the sender */
 	int n, cap, taken;     /* taken: number of messages that the receiver has received */
 	int wanted;            /* number of messages that the receiver's present call receives */
 };
@@ -23,7 +24,9 @@ struct runner {
 	double communicates;  /* sum of the times of communication, without waiting for other ranks */
 	double link_free;     /* when the rank's link has transferred all messages so far */
 	int next;             /* index of the next step of p */
-	bool waits;           /* step `next` is a collective that the rank has reached */
+	bool waits;           /* step `next` is communication that the rank has begun and that waits for other ranks */
+	bool received;        /* the messages of the transfers that begin with step `next` have arrived, the last one at `arrived` */
+	double arrived;
 	struct channel *channel;
 	int nchannels, cap;
 };
@@ -180,18 +183,14 @@ static enum gt_code count_messages(struct model *m, int self, int begin, int end
 	return GT_OK;
 }
 
-/* Runs the transfers of the communicator's call that begins with step r->next. Sends begin at once, so that a rank that has to wait for a
- * message has sent its own. Leaves r->next unchanged if a message has not been sent yet. */
-static enum gt_code run_exchange(struct model *m, int self, struct gt_err *err)
+/* Receives the messages of all receives in [begin, end), if all have been sent. */
+static enum gt_code receive_messages(struct model *m, int self, int begin, int end, struct gt_err *err)
 {
 	struct runner *r = &m->rank[self];
-	int begin = r->next, end = end_of_exchange(r->p, begin), stream = r->p->step[begin].stream;
-	double done = r->at[stream];
-	bool all;
-	GT_TRY(begin_transfers(m, self, begin, end, err));
-	GT_TRY(count_messages(m, self, begin, end, &all, err));
-	r->waits = !all;
-	for (int i = begin; i < end && all; i++) {
+	double ready = r->at[r->p->step[begin].stream];
+	GT_TRY(count_messages(m, self, begin, end, &r->received, err));
+	r->arrived = ready;
+	for (int i = begin; i < end && r->received; i++) {
 		const struct gt_attr_comm *c = r->p->step[i].call->comm;
 		int peer = find_peer(m, r, c->peer);
 		struct channel *k;
@@ -199,13 +198,49 @@ static enum gt_code run_exchange(struct model *m, int self, struct gt_err *err)
 			continue;
 		GT_TRY(find_channel(m, peer, self, c->lane, &k, err));
 		double bytes = k->bytes[k->taken], start = k->start[k->taken++];
-		double arrived = gt_link_message(m->link, start, r->at[stream], bytes, &m->rank[peer].link_free);
-		r->communicates += m->link->latency_s + bytes * m->link->byte_s;
-		done = arrived > done ? arrived : done;
+		double arrived = gt_link_message(m->link, start, ready, bytes, &m->rank[peer].link_free);
+		k->left = m->rank[peer].link_free;
+		r->communicates += m->link->latency_s + bytes * gt_link_byte_time(m->link);
+		r->arrived = arrived > r->arrived ? arrived : r->arrived;
 	}
-	if (!all)
+	return GT_OK;
+}
+
+/* Sets *all to whether the messages of all sends in [begin, end) have been received, and *left to when the last one has left this rank. */
+static enum gt_code count_sent(struct model *m, int self, int begin, int end, bool *all, double *left, struct gt_err *err)
+{
+	const struct runner *r = &m->rank[self];
+	*all = true;
+	*left = 0;
+	for (int i = begin; i < end; i++) {
+		const struct gt_attr_comm *c = r->p->step[i].call->comm;
+		struct channel *k;
+		if (c->kind != GT_COMM_SEND)
+			continue;
+		GT_TRY(find_channel(m, self, find_peer(m, r, c->peer), c->lane, &k, err));
+		*all &= k->taken == k->n;
+		*left = k->left > *left ? k->left : *left;
+	}
+	return GT_OK;
+}
+
+/* Runs the transfers of the communicator's call that begins with step r->next. All sends begin at once. The call ends when all messages
+ * have arrived here and those of this rank have left it; until other ranks have sent and received them, r->next stays unchanged. */
+static enum gt_code run_exchange(struct model *m, int self, struct gt_err *err)
+{
+	struct runner *r = &m->rank[self];
+	int begin = r->next, end = end_of_exchange(r->p, begin);
+	bool sent;
+	double left;
+	GT_TRY(begin_transfers(m, self, begin, end, err));
+	r->waits = true;
+	if (!r->received)
+		GT_TRY(receive_messages(m, self, begin, end, err));
+	GT_TRY(count_sent(m, self, begin, end, &sent, &left, err));
+	if (!r->received || !sent)
 		return GT_OK;
-	r->at[stream] = done;
+	r->at[r->p->step[begin].stream] = left > r->arrived ? left : r->arrived;
+	r->waits = r->received = false;
 	r->next = end;
 	return GT_OK;
 }
@@ -251,7 +286,8 @@ static bool run_collective(struct model *m, int self)
 
 /* ---- the clock ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Runs a rank until it has to wait for another rank, or until the end of its program. Sets *moved if it has run a step. */
+/* Runs a rank until it has to wait for another rank, or until the end of its program. Sets *moved if it has run a step, or has sent or
+ * received the messages of a step that waits. */
 static enum gt_code run_rank(struct model *m, int self, bool *moved, struct gt_err *err)
 {
 	struct runner *r = &m->rank[self];
@@ -259,7 +295,9 @@ static enum gt_code run_rank(struct model *m, int self, bool *moved, struct gt_e
 		const struct gt_step *t = &r->p->step[r->next];
 		int before = r->next;
 		if (is_transfer(t)) {
+			bool began = r->waits, received = r->received;
 			GT_TRY(run_exchange(m, self, err));
+			*moved |= r->waits != began || r->received != received;
 			if (r->next == before)
 				return GT_OK;
 		} else if (is_collective(t)) {
@@ -306,7 +344,8 @@ static enum gt_code time_step(struct model *m, const struct gt_link *link, doubl
 		struct runner *r = &m->rank[i];
 		r->at[0] = r->at[1] = r->link_free = r->communicates = 0;
 		for (int k = 0; k < r->nchannels; k++)
-			r->channel[k].n = r->channel[k].taken = 0;
+			r->channel[k] = (struct channel){.to = r->channel[k].to, .lane = r->channel[k].lane, .start = r->channel[k].start,
+			                                 .bytes = r->channel[k].bytes, .cap = r->channel[k].cap};
 	}
 	GT_TRY(run_step(m, &first, err));
 	GT_TRY(run_step(m, &second, err));

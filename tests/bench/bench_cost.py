@@ -4,9 +4,10 @@
     python3 tests/bench/bench_cost.py BUILD [--rounds N] [--steps N] [MBIT,MICROSECONDS ...]
 
 Two ranks of one thread each run in two network namespaces, which tool_wire joins by a link. Each round measures the kernels of one rank
-(gtrain bench --world 2), the latency of each link as gtrain's communicator sees it (small collectives of tool_team), and then the step of
-both ranks (gtrain bench) for each mode. The tables have the medians of the rounds and, for a machine with other work, the least figures.
-Processes run with the highest priority that the user has, because ranks that wait for a processor wait for no link."""
+(gtrain bench --world 2), the latency and the bandwidth of each link as gtrain's communicator sees them (small and large collectives of
+tool_team), and then the step of both ranks (gtrain bench) for each mode. The tables have the medians of the rounds and, for a machine with
+other work, the least figures. Processes run with the highest priority that the user has, because ranks that wait for a processor wait for
+no link."""
 import argparse
 import json
 import os
@@ -15,6 +16,7 @@ import statistics
 import subprocess
 import tempfile
 
+LARGE = 4 << 20  # bytes of the all_reduce that measures a bandwidth
 CONFIG = """schema = 1;
 name = "cost";
 seed = 3;
@@ -71,15 +73,21 @@ def main():
             return (f"RANK={r} WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 GROUP_RANK={r} GROUP_WORLD_SIZE=2 MASTER_ADDR=10.77.0.1 "
                     f"MASTER_PORT=29500 GTRAIN_TOKEN_FILE={token}")
 
-        def latency(link):
-            """Microseconds of a small all_reduce, which takes one latency of the link and of the communicator."""
+        def collective(link, size, calls):
+            """Seconds of an all_reduce of some bytes."""
             mbit, delay = link.split(",")
             took = []
-            for steps in (20, 20 + a.calls):
-                hosts = [f"{environment(r)} {team} -f {token} -s {steps} -t 60" for r in range(2)]
+            for steps in (20, 20 + calls):
+                hosts = [f"{environment(r)} {team} -f {token} -s {steps} -b {size} -t 60" for r in range(2)]
                 out = subprocess.run([wire, "-b", mbit, "-d", delay, *hosts], capture_output=True, text=True).stdout
                 took.append(max(float(x) for x in out.split("seconds=")[1].split(",")))
-            return 1e6 * (took[1] - took[0]) / a.calls
+            return (took[1] - took[0]) / calls
+
+        def measure_link(link):
+            """Latency in microseconds, which a small all_reduce takes once, and bandwidth in megabits per second of a large one."""
+            latency = collective(link, 8, a.calls)
+            data_s = (collective(link, LARGE, max(a.calls // 10, 4)) - 3 * latency) / LARGE
+            return 1e6 * latency, 8e-6 / data_s * 1538 / 1448  # Ethernet has 1,538 bytes for 1,448 bytes of data
 
         def measure(mode, link):
             mbit, delay = link.split(",")
@@ -97,21 +105,23 @@ def main():
             return json.loads(out)["ranks"][0]["step_ms"]
 
         got = {(m, l): [] for m in a.modes.split(",") for l in a.links}
-        small = {l: [] for l in a.links}
+        links = {l: [] for l in a.links}
         for _ in range(a.rounds):
-            latencies = {l: latency(l) for l in a.links}
             for l in a.links:
-                small[l].append(latencies[l])
+                links[l].append(measure_link(l))
             for mode in a.modes.split(","):
                 with open(times, "w") as f:
                     f.write(run(["bench", config, *sets(mode), "--world", "2", "--steps", str(a.steps), "--json"]))
                 for link in a.links:
-                    given = f"{link.split(',')[0]}Mbit,{latencies[link]:.1f}us"
+                    latency, mbit = links[link][-1]
+                    given = f"{mbit:.1f}Mbit,{latency:.1f}us"
                     report = run(["check", config, *sets(mode), "--world", "2", "--link", given, "--times", times, "--json"])
                     cost = json.loads(report)["cost"]
                     got[mode, link].append((1e3 * cost["step_s"], measure(mode, link), 1e3 * cost["compute_s"]))
         for l in a.links:
-            print(f"{l}: a small all_reduce takes {statistics.median(small[l]):.0f} us (from {min(small[l]):.0f} to {max(small[l]):.0f})")
+            for i, unit in enumerate(("us", "Mbit/s")):
+                values = [x[i] for x in links[l]]
+                print(f"{l}: {statistics.median(values):.0f} {unit} (from {min(values):.0f} to {max(values):.0f})")
         for what, of in (("median", statistics.median), ("least", min)):
             print_table(what, of, got)
 

@@ -1,6 +1,8 @@
 /* Ranks that become a team and work together, however they were started: by this program's own launcher (-n), torchrun, mpirun, srun.
- *   tool_team [-n RANKS [-N HOSTS -R HOST -p PORT]] [-t TIMEOUT] [-f TOKENFILE] [-c RANK] [-d RANK] [-e RANK] [-s STEPS] [RANK|*:WHAT]...
- * Every rank adds its number to a sum at each of STEPS steps, and at step 3 does what it was told to. Rank 0 closes with
+ *   tool_team [-n RANKS [-N HOSTS -R HOST -p PORT]] [-t TIMEOUT] [-f TOKENFILE] [-c RANK] [-d RANK] [-e RANK] [-s STEPS] [-b BYTES]
+ *             [RANK|*:WHAT]...
+ * Every rank adds its number to a sum (with -b: to all sums in BYTES bytes) at each of STEPS steps, and at step 3 does what it was told
+ * to. Rank 0 closes with
  * "team how=… world=… sum=… comm=… exchanges=… threads=…"; the launcher with "end code=… rank=… end_s=…" and "why …". */
 #include "launch/rendezvous.h"
 #include "team/team.h"
@@ -33,22 +35,29 @@ static enum gt_code act(struct gt_team *t, const char *what, struct gt_err *err)
 	return GT_OK;
 }
 
-static enum gt_code be_rank(struct gt_team *t, long steps, char **script, struct gt_err *err)
+/* Every element of `sums` counts the same. */
+static enum gt_code be_rank(struct gt_team *t, long steps, size_t sums, char **script, struct gt_err *err)
 {
-	int64_t sum = 0;
+	int64_t sum = 0, one, *part = &one;
+	if (t->comm && sums > 1) {
+		void *memory;
+		GT_TRY(t->comm->api->buffer(t->comm, sums * sizeof *part, &memory, err));
+		part = memory;
+	}
 	for (long step = 0; step < steps; step++) {
 		for (char **s = script; step == 3 && *s; s++)
 			if (**s == '*' || atoi(*s) == t->world.rank)
 				GT_TRY(act(t, strchr(*s, ':') ? strchr(*s, ':') + 1 : "", err));
-		int64_t one = t->world.rank + 1;
+		for (size_t i = 0; i < (t->comm ? sums : 1); i++)
+			part[i] = t->world.rank + 1;
 		if (t->comm) {
-			struct gt_coll x = {.what = "ranks", .in = &one, .out = &one, .count = 1, .dtype = GT_I64, .op = GT_REDUCE_SUM};
+			struct gt_coll x = {.what = "ranks", .in = part, .out = part, .count = sums, .dtype = GT_I64, .op = GT_REDUCE_SUM};
 			gt_rank_set_waiting(t->link, true);
 			enum gt_code code = t->comm->api->all_reduce(t->comm, &x, err);
 			gt_rank_set_waiting(t->link, false);
 			GT_TRY(code);
 		}
-		sum += one;
+		sum += part[0];
 		gt_rank_report_progress(t->link, step + 1);
 	}
 	if (!t->world.rank)
@@ -72,9 +81,9 @@ static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct
 	struct gt_team *team;
 	struct gt_launch_end end;
 	unsigned char token[GT_TOKEN_SIZE];
-	long steps = 10;
+	long steps = 10, bytes = 8;
 	int odd_config = -1, odd_start = -1, early = -1;
-	for (int o; (o = getopt(argc, argv, "n:t:f:c:d:e:s:N:R:p:")) != -1;)
+	for (int o; (o = getopt(argc, argv, "n:t:f:c:d:e:s:b:N:R:p:")) != -1;)
 		switch (o) {
 		case 'n':
 			launch.nproc = atoi(optarg);
@@ -107,6 +116,9 @@ static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct
 		case 's':
 			steps = atol(optarg);
 			break;
+		case 'b':
+			bytes = atol(optarg);
+			break;
 		default:
 			return gt_fail(err, GT_EUSAGE, "see tool_team.c");
 		}
@@ -126,7 +138,7 @@ static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct
 	if (world.rank == early)
 		return gt_fail(err, GT_ENOINPUT, "its data is missing");
 	GT_TRY(gt_team_open(&spec, &team, err));
-	enum gt_code code = be_rank(team, steps, argv + optind, err);
+	enum gt_code code = be_rank(team, steps, bytes > 8 ? (size_t)bytes / 8 : 1, argv + optind, err);
 	gt_team_close(team);
 	return code;
 }

@@ -2,7 +2,8 @@
  *   tool_wire [-l PERCENT] [-c FILE] [-b MBIT] [-d MICROSECONDS] COMMAND COMMAND
  * Each command runs under sh in a network, process and mount namespace of its own, as 10.77.0.1 and 10.77.0.2. Their packets pass through
  * this program (a TUN device in each namespace), which drops PERCENT of them, and all of them while FILE exists: a kernel without netem
- * will do. -b limits each direction to MBIT megabits per second (0: no limit), and -d delays each packet. With one of them,
+ * will do. -b limits each direction to MBIT megabits per second (0: no limit), in which the packets occupy what they would as frames of
+ * Ethernet of 1,500 bytes, and -d delays each packet. With one of them,
  * packets have up to 64 KiB, as those of a card that segments them, so that one core suffices for some Gbit/s. When both have ended it
  * prints "wire packets=… dropped=… status=A,B seconds=…", with the seconds that each took after the cut, or after the begin without one.
  * It exits with 0, or with 77 and a reason where the machine gives no namespaces or no TUN devices. */
@@ -140,6 +141,16 @@ static void be_host(int host, int socket_up, bool segments, const char *command)
 	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
+/* Returns the bytes that a packet of n bytes occupies on Ethernet: its data in frames of 1,448 bytes, and 90 bytes of each frame for
+ * headers, checksum, preamble and gap. */
+static double wire_bytes(ssize_t n)
+{
+	ssize_t data = n - (ssize_t)sizeof(struct virtio_net_hdr) - 52; /* without the headers of IP and TCP */
+	data = data > 0 ? data : 0;
+	ssize_t frames = data ? (data + 1447) / 1448 : 1;
+	return (double)(data + 90 * frames);
+}
+
 /* Waits until a packet arrives or is due, at most 5 ms. */
 static void wait_packet(const int *tun, const struct way *way, double now_s)
 {
@@ -225,7 +236,7 @@ int main(int argc, char **argv)
 				if (drop)
 					continue;
 				double start = now();
-				w->busy = (w->busy > start ? w->busy : start) + (double)n * byte_s;
+				w->busy = (w->busy > start ? w->busy : start) + wire_bytes(n) * byte_s;
 				w->packet[w->end % QUEUE].n = n;
 				w->packet[w->end++ % QUEUE].due = w->busy + delay;
 			}

@@ -144,21 +144,6 @@ static void read_message(struct gt_hosts *h, struct host_conn *l)
 	free(data);
 }
 
-/* ---- other nodes: connect to node 0 ------------------------------------------------------------------------------------------------- */
-/* Begins to connect to the next port of node 0. Returns false if no port may be tried now. */
-static bool connect_to_node0(struct gt_hosts *h)
-{
-	struct sockaddr_storage to;
-	socklen_t bytes;
-	if (!gt_port_search_next(&h->search, &to, &bytes))
-		return false;
-	h->line[0] = (struct host_conn){.c.fd = -1}; /* no message has been sent on the new connection */
-	gt_auth_connect(&h->auth, &h->node0, (struct sockaddr *)&to, bytes, (uint32_t)h->node, (uint32_t)h->nnodes);
-	if (h->node0.state == GT_AUTH_UNREACHABLE)
-		gt_auth_close(&h->node0);
-	return true;
-}
-
 /* ---- one turn ----------------------------------------------------------------------------------------------------------------------- */
 /* Returns whether an authenticated peer is a host that is not connected yet. */
 static bool is_missing(const struct gt_hosts *h, const struct gt_peer_auth *p)
@@ -208,12 +193,10 @@ bool gt_hosts_receive(struct gt_hosts *h, struct gt_host_message *out)
 			read_message(h, &h->line[e[i].data.u32]);
 	close_late_listener(h);
 	advance_handshakes(h);
-	double now = gt_clock();
-	if (h->node0.state != GT_AUTH_NONE && now > h->node0.until)
-		gt_auth_close(&h->node0);
-	bool connects = !is_node0(h) && h->line[0].c.fd < 0 && (!h->news[FAILED].known || gt_hosts_pending(h));
-	for (int k = 0; k < GT_RENDEZVOUS_PORTS && connects && h->node0.state == GT_AUTH_NONE && connect_to_node0(h); k++)
-		;
+	if (!is_node0(h) && h->line[0].c.fd < 0 && (!h->news[FAILED].known || gt_hosts_pending(h))) {
+		h->line[0] = (struct host_conn){.c.fd = -1}; /* no message has been sent on the next connection */
+		gt_port_search_advance(&h->search, &h->auth, &h->node0, (uint32_t)h->node, (uint32_t)h->nnodes);
+	}
 	for (int k = 1; k >= 0; k--) /* a stop is returned before a failure, because a host that was stopped has not failed */
 		if (h->news[k].fresh) {
 			h->news[k].fresh = false;

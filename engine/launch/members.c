@@ -285,17 +285,10 @@ static void advance_handshakes(struct gt_members *m)
 			accept_host(m, a);
 		else if (!is_host0(m) && a->state == GT_AUTH_DONE)
 			join_host0(m, a);
-	if (m->host0.state != GT_AUTH_NONE && gt_clock() > m->host0.until)
+	if (!is_host0(m) && m->conn[0].c.fd < 0 && m->state == GT_MEMBER_LOST && !m->in_attempt)
+		gt_port_search_advance(&m->search, &m->auth, &m->host0, (uint32_t)m->spec->node, (uint32_t)m->spec->nnodes);
+	else
 		gt_auth_close(&m->host0);
-	struct sockaddr_storage to;
-	socklen_t bytes;
-	bool connects = !is_host0(m) && m->conn[0].c.fd < 0 && m->state == GT_MEMBER_LOST && !m->in_attempt;
-	for (int k = 0; k < GT_RENDEZVOUS_PORTS && connects && m->host0.state == GT_AUTH_NONE &&
-	                gt_port_search_next(&m->search, &to, &bytes); k++) {
-		gt_auth_connect(&m->auth, &m->host0, (struct sockaddr *)&to, bytes, (uint32_t)m->spec->node, (uint32_t)m->spec->nnodes);
-		if (m->host0.state == GT_AUTH_UNREACHABLE)
-			gt_auth_close(&m->host0);
-	}
 }
 
 /* Sends BEAT, and drops the hosts that have sent nothing for too long. */

@@ -51,7 +51,7 @@ static bool wait_events(struct elastic *e)
 	gt_attempt_signals(a);
 	if (gt_members_poll(a->members, &word) && word.kind == GT_HOST_STOPS && !a->stop_signal) {
 		a->stop_signal = word.code;
-		a->stop_node = word.node;
+		a->stop_node = word.number;
 		snprintf(a->stop_host, sizeof a->stop_host, "%s", word.host);
 	}
 	return !a->stop_signal;
@@ -205,7 +205,9 @@ static void set_told_end(struct elastic *e, enum gt_member_state state)
 	end->rank = -1;
 	/* for this host, a transient failure of another host is a lost peer */
 	end->code = !refused && code < 128 && gt_launch_is_transient(code) ? GT_EPEER : code;
-	snprintf(end->why, sizeof end->why, "%s%.1000s", refused ? "host 0 refuses this host: " : code != GT_OK ? "host 0: " : "", why);
+	/* a sentence about a rank names the host of this rank */
+	const char *prefix = refused ? "host 0 refuses this host: " : code == GT_OK || !strncmp(why, "node ", 5) ? "" : "host 0: ";
+	snprintf(end->why, sizeof end->why, "%s%.1000s", prefix, why);
 }
 
 /* Waits until host 0 starts an attempt with this host (returns true), or the run has ended for this host (e->end). */

@@ -104,8 +104,8 @@ void gt_members_lead(struct gt_members *m, struct member_conn *p, const struct m
 		p->joined = gt_clock();
 	} else if (w->kind == MEMBER_LEAVE) {
 		if (w->code > 128 && p->took_part)
-			gt_members_set_event(m, (struct gt_host_message){.kind = GT_HOST_STOPS, .node = p->index, .code = w->code - 128}, p->host,
-			                     w->why);
+			gt_members_set_event(m, (struct gt_host_message){.kind = GT_HOST_STOPS, .node = p->index, .number = (int)(p - m->conn),
+			                                                 .code = w->code - 128}, p->host, w->why);
 		gt_member_drop(m, p, w->code == GT_EPEER ? GT_OK : (enum gt_code)w->code, w->why);
 	}
 }
@@ -232,7 +232,10 @@ enum gt_code gt_members_start(struct gt_members *m, const struct gt_launch_from 
 void gt_members_finish(struct gt_members *m, enum gt_code code, const char *why)
 {
 	struct member_message w = {.kind = MEMBER_FINISH, .code = (int32_t)code};
-	snprintf(w.why, sizeof w.why, "%s", why);
+	if (!strncmp(why, "rank ", 5)) /* a rank of this host */
+		snprintf(w.why, sizeof w.why, "node 0 (%s): %.1000s", m->host, why);
+	else
+		snprintf(w.why, sizeof w.why, "%s", why);
 	for (int i = 1; i < gt_members_count(m); i++)
 		gt_member_send(m, &m->conn[i], w);
 }

@@ -57,7 +57,8 @@ void gt_member_drop(struct gt_members *m, struct member_conn *p, enum gt_code co
 	if (gt_members_is_host0(m) && was_member)
 		gt_members_note_loss(m, p, code, why);
 	if (m->runs && code < 128 && (gt_members_is_host0(m) ? p->took_part : was_member) && !m->has_event)
-		gt_members_set_event(m, (struct gt_host_message){.kind = GT_HOST_FAILS, .node = gt_members_is_host0(m) ? p->index : 0, .rank = -1,
+		gt_members_set_event(m, (struct gt_host_message){.kind = GT_HOST_FAILS, .node = gt_members_is_host0(m) ? p->index : 0,
+		                                                 .number = (int)(p - m->conn), .rank = -1,
 		                                                 .code = GT_EPEER, .step = -1}, p->host, why);
 	*p = (struct member_conn){.c.fd = -1};
 	if (!gt_members_is_host0(m) && m->state < GT_MEMBER_REFUSES)

@@ -11,6 +11,7 @@
 #include <sys/random.h>
 
 #define ALIVE_S 3.0 /* a host that has sent a message within this time is not replaced by another one with the same number */
+#define FRESH_S 1.5 /* a host that has sent nothing for this time is no reason to end the running attempt */
 #define FAILED_WAITS 4 /* a host waits after its first failure as long as this number of back-offs of a restart */
 #define JOIN_S 2.0  /* seconds between the arrival of a host and the end of the running attempt, so that hosts can arrive together */
 
@@ -173,9 +174,11 @@ int gt_members_busy(const struct gt_members *m)
 
 bool gt_members_regroup(const struct gt_members *m)
 {
-	for (int i = 1; m && gt_members_is_host0(m) && i < gt_members_count(m); i++)
-		if (is_ready(m, &m->conn[i]) && !m->conn[i].took_part && gt_clock() >= m->conn[i].joined + JOIN_S)
+	for (int i = 1; m && gt_members_is_host0(m) && i < gt_members_count(m); i++) {
+		const struct member_conn *p = &m->conn[i];
+		if (is_ready(m, p) && !p->took_part && m->polled < p->heard + FRESH_S && gt_clock() >= p->joined + JOIN_S)
 			return true;
+	}
 	return false;
 }
 

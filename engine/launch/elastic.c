@@ -51,7 +51,7 @@ static bool wait_events(struct elastic *e)
 	gt_attempt_signals(a);
 	if (gt_members_poll(a->members, &word) && word.kind == GT_HOST_STOPS && !a->stop_signal) {
 		a->stop_signal = word.code;
-		a->stop_node = word.node;
+		a->stop_node = word.number;
 		snprintf(a->stop_host, sizeof a->stop_host, "%s", word.host);
 	}
 	return !a->stop_signal;
@@ -167,20 +167,21 @@ static enum gt_code lead_run(struct elastic *e)
 	double ready_at = 0, call_s = CALL_S;
 	for (bool more = true; more && code == GT_OK;) {
 		struct gt_member_start start;
-		char changes[400], where[64] = "the beginning";
+		char where[64] = "the beginning";
 		if (!gather_hosts(e, ready_at, call_s))
 			break;
 		struct gt_launch_from from = e->spec->find_from(e->spec->user);
-		snprintf(changes, sizeof changes, "%s", gt_members_changes(m));
 		code = gt_members_start(m, &from, &start, e->err);
 		if (from.step >= 0)
 			snprintf(where, sizeof where, "the checkpoint of step %lld", (long long)from.step);
 		if (code == GT_OK)
-			say_line(e, "%s%s%d host%s, %d rank%s, from %s", changes, *changes ? "; " : "", start.nnodes, start.nnodes == 1 ? "" : "s",
-			         start.nnodes * e->spec->nproc, start.nnodes * e->spec->nproc == 1 ? "" : "s", where);
+			say_line(e, "%s%s%d host%s, %d rank%s, from %s", start.changes, *start.changes ? "; " : "", start.nnodes,
+			         start.nnodes == 1 ? "" : "s", start.nnodes * e->spec->nproc, start.nnodes * e->spec->nproc == 1 ? "" : "s", where);
 		if (code == GT_OK)
 			code = run_attempt(e, &start);
 		explicit_bzero(&start, sizeof start);
+		struct gt_launch_from now = e->spec->find_from(e->spec->user);
+		gt_members_settle(m, now.step != from.step || now.exact != from.exact);
 		call_s = 0;
 		more = code == GT_OK && wants_next_attempt(e, &ready_at);
 	}
@@ -204,7 +205,9 @@ static void set_told_end(struct elastic *e, enum gt_member_state state)
 	end->rank = -1;
 	/* for this host, a transient failure of another host is a lost peer */
 	end->code = !refused && code < 128 && gt_launch_is_transient(code) ? GT_EPEER : code;
-	snprintf(end->why, sizeof end->why, "%s%.1000s", refused ? "host 0 refuses this host: " : code != GT_OK ? "host 0: " : "", why);
+	/* a sentence about a rank names the host of this rank */
+	const char *prefix = refused ? "host 0 refuses this host: " : code == GT_OK || !strncmp(why, "node ", 5) ? "" : "host 0: ";
+	snprintf(end->why, sizeof end->why, "%s%.1000s", prefix, why);
 }
 
 /* Waits until host 0 starts an attempt with this host (returns true), or the run has ended for this host (e->end). */
@@ -220,15 +223,17 @@ static bool await_start(struct elastic *e, struct gt_member_start *start)
 			set_told_end(e, state);
 			return false;
 		}
-		if (state == GT_MEMBER_LOST && gt_clock() >= said) {
-			say_line(e, "waiting up to %.0f s for host 0 at %s, port %d", until - gt_clock(), s->addr, s->port);
+		const char *obstacle = state == GT_MEMBER_LOST ? gt_members_obstacle(e->a->members) : NULL;
+		if (state == GT_MEMBER_LOST && (gt_clock() >= said || (obstacle && said < until))) {
+			say_line(e, "waiting up to %.0f s for host 0 at %s, port %d%s%s", until - gt_clock(), s->addr, s->port, obstacle ? "; " : "",
+			         obstacle ? obstacle : "");
 			said = until;
 		}
 		if (gt_clock() >= until) {
 			*end = (struct gt_launch_end){.code = GT_EPEER, .rank = -1, .step = -1};
 			snprintf(end->why, sizeof end->why,
-			         "host 0 could not be reached at %s, port %d, for %.0f s: a run with --nnodes %d:%d needs host 0, with the same token; "
-			         "start it there again with `gtrain resume`", s->addr, s->port, gather_limit(e), s->min_nodes, s->nnodes);
+			         "host 0 could not be reached at %s, port %d, for %.0f s: %s", s->addr, s->port, gather_limit(e),
+			         obstacle ? obstacle : "a run that hosts may join or leave needs host 0; start it there again with `gtrain resume`");
 			return false;
 		}
 		if (!wait_events(e)) {

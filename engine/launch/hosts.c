@@ -23,12 +23,15 @@
 struct host_conn {
 	struct gt_rdv_conn c; /* c.fd -1: not connected */
 	int node;
+	int number;    /* --node-rank of the other host */
+	char host[64]; /* name of the other host; empty: it is not known yet */
+	bool lost;     /* the other host has sent GT_HOST_LOSES */
 	bool sent[2]; /* which of the two messages FAILED and STOPPED the other end has received */
 	bool here; /* both ends are authenticated: the other end sends GT_HOST_BYE before it closes the connection in order */
 };
 
 struct gt_hosts {
-	int node, nnodes, epoll, listener;
+	int node, nnodes, number, epoll, listener; /* number: gt_launch_spec.node_rank */
 	unsigned char token[GT_TOKEN_SIZE];
 	struct gt_auth auth;
 	struct gt_peer_auth node0; /* other nodes: the connection to node 0 until both ends have authenticated it */
@@ -40,6 +43,9 @@ struct gt_hosts {
 		double until; /* time (gt_clock) until which a host that connects gets this message */
 		struct gt_host_message word;
 	} news[2]; /* the message about a failure (FAILED) and the message about a stop (STOPPED) */
+	bool lost;                     /* a rank of this host has lost a peer */
+	struct gt_host_message loss;   /* node 0: the first message of the kind LOSES; kind 0: none */
+	bool settled;                  /* node 0: `loss` is passed on as the cause */
 };
 enum { FAILED, STOPPED };
 
@@ -73,21 +79,23 @@ static void send_message(struct gt_hosts *h, struct host_conn *l, const struct g
 		close_conn(l); /* the send buffer is full, because the other launcher reads no messages, or the connection is lost */
 }
 
-/* Sends each known message to every connected host that has not received it. */
+/* Sends each known message to every connected host that has not received it. Only node 0 forwards messages of other hosts. */
 static void broadcast_messages(struct gt_hosts *h)
 {
 	for (int k = 0; k < 2; k++)
-		for (int i = 0; h->news[k].known && i < count_peers(h); i++) {
+		for (int i = 0; h->news[k].known && (is_node0(h) || h->news[k].word.node == h->node) && i < count_peers(h); i++) {
 			struct host_conn *l = &h->line[i];
-			if (l->c.fd < 0 || l->sent[k] || l->node == h->news[k].word.node)
+			/* the host that has lost a peer is told, too, that its loss is the cause */
+			if (l->c.fd < 0 || l->sent[k] || (l->node == h->news[k].word.node && !h->settled))
 				continue;
 			l->sent[k] = true;
 			send_message(h, l, &h->news[k].word);
 		}
 }
 
-/* Stores a message about a failure or a stop, unless one is stored already, and sends it to the other hosts. */
-static void record_message(struct gt_hosts *h, const struct gt_host_message *w, double late_s)
+/* Stores a message about a failure or a stop, unless one is stored already, and sends it to the other hosts. fresh: gt_hosts_receive()
+ * returns it. */
+static void record_message(struct gt_hosts *h, const struct gt_host_message *w, double late_s, bool fresh)
 {
 	int k = w->kind == GT_HOST_STOPS ? STOPPED : FAILED;
 	struct host_message_state *n = &h->news[k];
@@ -96,9 +104,33 @@ static void record_message(struct gt_hosts *h, const struct gt_host_message *w, 
 		return;
 	for (int i = 0; i < count_peers(h); i++)
 		h->line[i].sent[k] = false;
-	*n = (struct host_message_state){.known = true, .fresh = w->node != h->node, .until = gt_clock() + late_s, .word = *w};
+	*n = (struct host_message_state){.known = true, .fresh = fresh, .until = gt_clock() + late_s, .word = *w};
 	n->word.host[sizeof w->host - 1] = n->word.why[sizeof w->why - 1] = 0;
 	broadcast_messages(h);
+}
+
+/* On node 0: passes the first loss of a peer on as the cause if no host knows another one. all: also if some hosts have not told yet
+ * whether they do. */
+static void settle_loss(struct gt_hosts *h, bool all)
+{
+	bool waits = !h->lost;
+	for (int i = 1; i < h->nnodes; i++)
+		waits |= h->line[i].c.fd >= 0 && h->line[i].here && !h->line[i].lost;
+	if (!h->loss.kind || h->news[FAILED].known || (waits && !all))
+		return;
+	struct gt_host_message w = h->loss;
+	w.kind = GT_HOST_FAILS;
+	h->settled = true;
+	record_message(h, &w, LATE_S, true);
+}
+
+static void record_loss(struct gt_hosts *h, const struct gt_host_message *w)
+{
+	if (!h->loss.kind) {
+		h->loss = *w;
+		h->loss.host[sizeof w->host - 1] = h->loss.why[sizeof w->why - 1] = 0;
+	}
+	settle_loss(h, false);
 }
 
 bool gt_hosts_pending(const struct gt_hosts *h)
@@ -120,8 +152,10 @@ static void on_disconnect(struct gt_hosts *h, struct host_conn *l)
 	bool joined = l->here;
 	close_conn(l);
 	snprintf(w.why, sizeof w.why, "its launcher has ended");
+	snprintf(w.host, sizeof w.host, "%s", l->host);
+	w.number = l->number;
 	if (joined)
-		record_message(h, &w, LATE_S);
+		record_message(h, &w, LATE_S, true);
 }
 
 static void read_message(struct gt_hosts *h, struct host_conn *l)
@@ -133,30 +167,20 @@ static void read_message(struct gt_hosts *h, struct host_conn *l)
 		return;
 	}
 	const struct gt_host_message *w = (const struct gt_host_message *)(const void *)data;
-	if (n == sizeof *w && w->kind == GT_HOST_HERE)
+	if (n == sizeof *w && w->kind == GT_HOST_HERE) {
 		l->here = true;
-	else if (n != sizeof *w || (is_node0(h) && w->node != l->node) || w->kind == GT_HOST_BYE)
+		l->number = w->number;
+		snprintf(l->host, sizeof l->host, "%.63s", w->host);
+	} else if (n == sizeof *w && w->kind == GT_HOST_LOSES && is_node0(h) && w->node == l->node) {
+		l->lost = true;
+		record_loss(h, w);
+	} else if (n != sizeof *w || (is_node0(h) && w->node != l->node) || w->kind == GT_HOST_BYE)
 		close_conn(l);
 	else
-		record_message(h, w, LATE_S);
+		record_message(h, w, LATE_S, true);
 	if (h->news[FAILED].known && !is_node0(h))
 		close_conn(l); /* a failure is the last message of an attempt, and node 0 waits until the connection is closed */
 	free(data);
-}
-
-/* ---- other nodes: connect to node 0 ------------------------------------------------------------------------------------------------- */
-/* Begins to connect to the next port of node 0. Returns false if no port may be tried now. */
-static bool connect_to_node0(struct gt_hosts *h)
-{
-	struct sockaddr_storage to;
-	socklen_t bytes;
-	if (!gt_port_search_next(&h->search, &to, &bytes))
-		return false;
-	h->line[0] = (struct host_conn){.c.fd = -1}; /* no message has been sent on the new connection */
-	gt_auth_connect(&h->auth, &h->node0, (struct sockaddr *)&to, bytes, (uint32_t)h->node, (uint32_t)h->nnodes);
-	if (h->node0.state == GT_AUTH_UNREACHABLE)
-		gt_auth_close(&h->node0);
-	return true;
 }
 
 /* ---- one turn ----------------------------------------------------------------------------------------------------------------------- */
@@ -174,15 +198,15 @@ static void advance_handshakes(struct gt_hosts *h)
 	for (struct gt_peer_auth *p; (p = gt_auth_next(&h->auth)); gt_auth_close(p)) {
 		int node = is_node0(h) ? (int)p->claim[0] : 0;
 		struct host_conn *l = &h->line[node], c = {.node = node, .here = !is_node0(h)};
-		struct gt_host_message here = {.kind = GT_HOST_HERE, .node = h->node};
+		struct gt_host_message here = {.kind = GT_HOST_HERE, .node = h->node, .number = h->number};
+		gethostname(here.host, sizeof here.host - 1);
 		if (p->state != GT_AUTH_DONE && (p->state != GT_AUTH_PROVEN || !is_missing(h, p)))
 			continue;
 		if ((c.c.fd = gt_auth_take(&h->auth, p, c.c.key)) < 0)
 			continue;
 		*l = c;
 		watch_fd(h, l->c.fd, node);
-		if (!is_node0(h))
-			send_message(h, l, &here);
+		send_message(h, l, &here);
 		broadcast_messages(h);
 	}
 	if (h->auth.error) /* close the listener, which would remain readable; hosts then report only failures that their own ranks observed */
@@ -208,12 +232,10 @@ bool gt_hosts_receive(struct gt_hosts *h, struct gt_host_message *out)
 			read_message(h, &h->line[e[i].data.u32]);
 	close_late_listener(h);
 	advance_handshakes(h);
-	double now = gt_clock();
-	if (h->node0.state != GT_AUTH_NONE && now > h->node0.until)
-		gt_auth_close(&h->node0);
-	bool connects = !is_node0(h) && h->line[0].c.fd < 0 && (!h->news[FAILED].known || gt_hosts_pending(h));
-	for (int k = 0; k < GT_RENDEZVOUS_PORTS && connects && h->node0.state == GT_AUTH_NONE && connect_to_node0(h); k++)
-		;
+	if (!is_node0(h) && h->line[0].c.fd < 0 && (!h->news[FAILED].known || gt_hosts_pending(h))) {
+		h->line[0] = (struct host_conn){.c.fd = -1}; /* no message has been sent on the next connection */
+		gt_port_search_advance(&h->search, &h->auth, &h->node0, (uint32_t)h->node, (uint32_t)h->nnodes);
+	}
 	for (int k = 1; k >= 0; k--) /* a stop is returned before a failure, because a host that was stopped has not failed */
 		if (h->news[k].fresh) {
 			h->news[k].fresh = false;
@@ -223,23 +245,48 @@ bool gt_hosts_receive(struct gt_hosts *h, struct gt_host_message *out)
 	return false;
 }
 
+static struct gt_host_message make_message(const struct gt_hosts *h, uint32_t kind, const struct gt_launch_end *end)
+{
+	struct gt_host_message w = {.kind = kind, .node = h->node, .number = h->number, .rank = end->rank, .code = (int32_t)end->code,
+	                            .step = end->step};
+	gethostname(w.host, sizeof w.host - 1);
+	snprintf(w.why, sizeof w.why, "%s", end->why);
+	return w;
+}
+
 void gt_hosts_send_end(struct gt_hosts *h, const struct gt_launch_end *end)
 {
 	if (!h)
 		return;
-	struct gt_host_message w = {.kind = GT_HOST_FAILS, .node = h->node, .rank = end->rank, .code = (int32_t)end->code, .step = end->step};
-	gethostname(w.host, sizeof w.host - 1);
-	snprintf(w.why, sizeof w.why, "%s", end->why);
-	record_message(h, &w, LATE_S);
+	struct gt_host_message w = make_message(h, GT_HOST_FAILS, end);
+	record_message(h, &w, LATE_S, false);
+}
+
+void gt_hosts_send_loss(struct gt_hosts *h, const struct gt_launch_end *end)
+{
+	if (!h || h->lost)
+		return;
+	struct gt_host_message w = make_message(h, GT_HOST_LOSES, end);
+	h->lost = true;
+	if (is_node0(h))
+		record_loss(h, &w);
+	else
+		send_message(h, &h->line[0], &w);
+}
+
+void gt_hosts_settle_loss(struct gt_hosts *h)
+{
+	if (h && is_node0(h))
+		settle_loss(h, true);
 }
 
 void gt_hosts_stop(struct gt_hosts *h, int sig, bool kill, double late_s)
 {
 	if (!h)
 		return;
-	struct gt_host_message w = {.kind = GT_HOST_STOPS, .node = h->node, .rank = -1, .code = sig, .step = kill};
+	struct gt_host_message w = {.kind = GT_HOST_STOPS, .node = h->node, .number = h->number, .rank = -1, .code = sig, .step = kill};
 	gethostname(w.host, sizeof w.host - 1);
-	record_message(h, &w, late_s > 0 ? late_s : LATE_S);
+	record_message(h, &w, late_s > 0 ? late_s : LATE_S, false);
 }
 
 int gt_hosts_fd(const struct gt_hosts *h)
@@ -269,6 +316,7 @@ enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	h->node = s->node;
 	h->nnodes = s->nnodes;
+	h->number = s->node_rank;
 	h->listener = -1;
 	memcpy(h->token, token, sizeof h->token);
 	h->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -10,7 +10,7 @@
  * until they reach node 0. No launcher waits for this connection: if a firewall blocks it, a run works, and the other hosts report what
  * their own ranks have observed.
  *
- * Protocol: the handshake of base/peer_auth.h with the token as the secret, "gtrain-hosts-2" as the magic, and node and nnodes as the
+ * Protocol: the handshake of base/peer_auth.h with the token as the secret, "gtrain-hosts-3" as the magic, and node and nnodes as the
  * claims; then frames as in launch/rendezvous_parts.h, each a struct gt_host_message.
  * The token of the run authenticates both sides. Unauthenticated connections are rejected and do not affect the run. */
 #ifndef GT_LAUNCH_HOSTS_H
@@ -18,20 +18,24 @@
 
 #include "launch/launcher.h"
 
-#define GT_HOSTS_MAGIC "gtrain-hosts-2\0" /* magic of the handshake, 16 bytes including the last NUL */
+#define GT_HOSTS_MAGIC "gtrain-hosts-3\0" /* magic of the handshake, 16 bytes including the last NUL */
 
 struct gt_host_message { /* one message */
 	uint32_t kind; /* GT_HOST_BYE ... */
-	int32_t node;  /* number of the sending host, from 0 */
-	int32_t rank;  /* GT_HOST_FAILS: the rank that failed; -1: none */
-	int32_t code;  /* GT_HOST_FAILS: the exit code of that rank; GT_HOST_STOPS: the signal that the user sent */
-	int64_t step;  /* GT_HOST_FAILS: optimizer steps that the rank had completed, -1: none; GT_HOST_STOPS: 1 to kill the ranks, else 0 */
+	int32_t node;  /* number of the sending host in the attempt, from 0 */
+	int32_t number; /* number of the sending host in sentences: its --node-rank */
+	int32_t rank;  /* GT_HOST_FAILS, GT_HOST_LOSES: the rank that failed; -1: none */
+	int32_t code;  /* GT_HOST_FAILS, GT_HOST_LOSES: the exit code of that rank; GT_HOST_STOPS: the signal that the user sent */
+	int64_t step;  /* GT_HOST_FAILS, GT_HOST_LOSES: optimizer steps that the rank had completed, -1: none; GT_HOST_STOPS: 1 to kill the
+	                  ranks, else 0 */
 	char host[64]; /* name of the sending host */
-	char why[1200]; /* GT_HOST_FAILS: the sentence that describes the failure */
+	char why[1200]; /* GT_HOST_FAILS, GT_HOST_LOSES: the sentence that describes the failure */
 };
 /* The kinds of messages. BYE: the sending launcher ends in order. FAILS: the sender's attempt has failed. HERE: the sender has completed
- * the handshake of this connection. STOPS: the user has stopped the run on the sender's host. */
-enum { GT_HOST_BYE = 1, GT_HOST_FAILS, GT_HOST_HERE, GT_HOST_STOPS };
+ * the handshake of this connection. STOPS: the user has stopped the run on the sender's host. LOSES: a rank of the sender has lost a peer,
+ * and the sender knows no cause. If no host knows a cause, node 0 sends the first such message to all hosts, as FAILS, so that all of them
+ * end with the same sentence. */
+enum { GT_HOST_BYE = 1, GT_HOST_FAILS, GT_HOST_HERE, GT_HOST_STOPS, GT_HOST_LOSES };
 
 struct gt_hosts;
 
@@ -49,6 +53,11 @@ int gt_hosts_fd(const struct gt_hosts *h);
 bool gt_hosts_receive(struct gt_hosts *h, struct gt_host_message *out);
 /* Sends the result of this host's attempt to the other hosts. */
 void gt_hosts_send_end(struct gt_hosts *h, const struct gt_launch_end *end);
+/* Informs node 0 that a rank of this host has lost a peer. The message about the cause, which gt_hosts_receive() then returns, can be about
+ * this host itself. */
+void gt_hosts_send_loss(struct gt_hosts *h, const struct gt_launch_end *end);
+/* On node 0: no host has sent a cause in time, so all hosts get the first loss of a peer as the cause. Other nodes ignore the call. */
+void gt_hosts_settle_loss(struct gt_hosts *h);
 /* Informs the other hosts that the user has stopped this host by signal `sig`. With `kill`, for a second SIGINT, the other hosts kill their
  * ranks at once. Hosts that connect within the next late_s seconds (0: 0.5) are informed, too. */
 void gt_hosts_stop(struct gt_hosts *h, int sig, bool kill, double late_s);

@@ -63,6 +63,7 @@ struct gt_launch_from {
 struct gt_launch_spec {
 	int nproc;              /* ranks on this host */
 	int node, nnodes;       /* number of this host, from 0, and of all hosts, each with nproc ranks; nnodes 0 means 1 */
+	int node_rank;          /* number by which sentences name this host: --node-rank, also if `node` changes in an elastic run */
 	int min_nodes;          /* elastic run (launch/members.h): minimum number of hosts, and nnodes is the maximum; 0: the number is fixed */
 	const char *addr;       /* address of the host of rank 0; NULL with one host */
 	int port;               /* port of the rendezvous on that host */

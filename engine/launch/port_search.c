@@ -1,50 +1,121 @@
 #include "launch/port_search.h"
 #include "base/clock.h"
+#include "launch/name_lookup.h"
 #include "launch/rendezvous.h"
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
-#define RETRY_S 0.02    /* seconds between two rounds over the ports; the pause doubles after each round */
-#define RETRY_MAX_S 0.2 /* maximum seconds between two rounds; it is less than LATE_S of hosts.c */
+#define RETRY_S 0.02     /* seconds between two rounds over the ports; the pause doubles after each round */
+#define RETRY_MAX_S 0.2  /* maximum seconds between two rounds; it is less than LATE_S of hosts.c */
+#define LOOKUP_S 1.0     /* seconds between two lookups of the name; the pause doubles after each lookup */
+#define LOOKUP_MAX_S 8.0
+#define CONNECT_S 1.0    /* seconds after which an address that does not answer is given up for the next one */
+
+static void lookup_now(struct gt_port_search *s)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	if (getaddrinfo(s->name, NULL, &hints, &s->at))
+		s->at = NULL;
+}
 
 void gt_port_search_open(struct gt_port_search *s, const char *addr, int port)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	*s = (struct gt_port_search){.port = port};
-	if (getaddrinfo(addr, NULL, &hints, &s->at))
-		s->at = NULL;
+	*s = (struct gt_port_search){.port = port, .lookup_pause = LOOKUP_S, .lookup_at = gt_clock() + LOOKUP_S};
+	snprintf(s->name, sizeof s->name, "%s", addr);
+	lookup_now(s);
 }
 
 void gt_port_search_close(struct gt_port_search *s)
 {
+	gt_name_lookup_stop(s->lookup);
+	s->lookup = NULL;
 	if (s->at)
 		freeaddrinfo(s->at);
 	s->at = NULL;
 }
 
-bool gt_port_search_next(struct gt_port_search *s, struct sockaddr_storage *to, socklen_t *bytes)
+static bool equal_addresses(const struct addrinfo *a, const struct addrinfo *b)
 {
-	const struct addrinfo *a = s->at;
+	for (; a && b; a = a->ai_next, b = b->ai_next)
+		if (a->ai_addrlen != b->ai_addrlen || memcmp(a->ai_addr, b->ai_addr, a->ai_addrlen))
+			return false;
+	return !a && !b;
+}
+
+/* Looks the name up again, from time to time. An answer without addresses does not replace the known addresses; other addresses begin a new
+ * round. */
+static void renew_addresses(struct gt_port_search *s)
+{
+	struct addrinfo *list = NULL;
+	if (!s->lookup && gt_clock() >= s->lookup_at)
+		s->lookup = gt_name_lookup_start(s->name);
+	if (!s->lookup || !gt_name_lookup_done(s->lookup, &list))
+		return;
+	gt_name_lookup_stop(s->lookup);
+	s->lookup = NULL;
+	s->lookup_pause = s->lookup_pause * 2 < LOOKUP_MAX_S ? s->lookup_pause * 2 : LOOKUP_MAX_S;
+	s->lookup_at = gt_clock() + s->lookup_pause;
+	if (!list || equal_addresses(list, s->at)) {
+		if (list)
+			freeaddrinfo(list);
+		return;
+	}
+	if (s->at)
+		freeaddrinfo(s->at);
+	s->at = list;
+	s->next_port = s->next_address = 0;
+}
+
+static void begin_pause(struct gt_port_search *s)
+{
+	s->next_port = s->next_address = 0;
+	s->pause = s->pause > 0 ? s->pause * 2 : RETRY_S;
+	s->pause = s->pause < RETRY_MAX_S ? s->pause : RETRY_MAX_S;
+	s->again = gt_clock() + s->pause;
+}
+
+/* Sets *to to the next address and port: all addresses with the first port, then all with the second. An address that does not answer thus
+ * delays the others as little as possible. Returns false during a pause. */
+static bool choose_target(struct gt_port_search *s, struct sockaddr_storage *to, socklen_t *bytes)
+{
 	if (gt_clock() < s->again)
 		return false;
-	for (int k = s->next / GT_RENDEZVOUS_PORTS; a && k; k--)
+	renew_addresses(s);
+	const struct addrinfo *a = s->at;
+	for (int k = s->next_address; a && k; k--)
 		a = a->ai_next;
-	int port = s->port + s->next++ % GT_RENDEZVOUS_PORTS;
-	if (!a) { /* all ports of all addresses failed: the next round begins after a pause */
-		s->next = 0;
-		s->pause = s->pause > 0 ? s->pause * 2 : RETRY_S;
-		s->pause = s->pause < RETRY_MAX_S ? s->pause : RETRY_MAX_S;
-		s->again = gt_clock() + s->pause;
+	if (!a) {
+		s->next_port++;
+		s->next_address = 0;
+		a = s->at;
+	}
+	if (!a || s->next_port == GT_RENDEZVOUS_PORTS || s->port + s->next_port > 65535) {
+		begin_pause(s);
 		return false;
 	}
-	if (port > 65535)
-		return gt_port_search_next(s, to, bytes);
+	s->next_address++;
 	memcpy(to, a->ai_addr, a->ai_addrlen);
 	*bytes = a->ai_addrlen;
+	in_port_t port = htons((uint16_t)(s->port + s->next_port));
 	if (a->ai_family == AF_INET)
-		((struct sockaddr_in *)to)->sin_port = htons((uint16_t)port);
+		((struct sockaddr_in *)to)->sin_port = port;
 	else
-		((struct sockaddr_in6 *)to)->sin6_port = htons((uint16_t)port);
+		((struct sockaddr_in6 *)to)->sin6_port = port;
 	return true;
+}
+
+void gt_port_search_advance(struct gt_port_search *s, struct gt_auth *a, struct gt_peer_auth *p, uint32_t claim0, uint32_t claim1)
+{
+	struct sockaddr_storage to;
+	socklen_t bytes;
+	double now = gt_clock();
+	if (p->state != GT_AUTH_NONE && (now > p->until || (p->state == GT_AUTH_CONNECTS && now > p->until - GT_AUTH_PENDING_S + CONNECT_S)))
+		gt_auth_close(p);
+	while (p->state == GT_AUTH_NONE && choose_target(s, &to, &bytes)) {
+		gt_auth_connect(a, p, (struct sockaddr *)&to, bytes, claim0, claim1);
+		if (p->state == GT_AUTH_UNREACHABLE)
+			gt_auth_close(p);
+	}
 }

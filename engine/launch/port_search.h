@@ -1,21 +1,34 @@
-/* Searches the port of host 0: tries GT_RENDEZVOUS_PORTS ports of each of its addresses, and pauses after each round. */
+/* Searches host 0: tries GT_RENDEZVOUS_PORTS ports of each of its addresses, IPv4 and IPv6, and pauses after each round. The name is looked
+ * up again between two rounds, because host 0 may have got another address.
+ *
+ *     gt_port_search_open(&s, addr, port);
+ *     gt_port_search_advance(&s, &auth, &peer, claim0, claim1);      again and again, until `peer` is authenticated (base/peer_auth.h)
+ *     gt_port_search_close(&s); */
 #ifndef GT_LAUNCH_PORT_SEARCH_H
 #define GT_LAUNCH_PORT_SEARCH_H
 
+#include "base/peer_auth.h"
+#include "launch/world.h"
 #include <stdbool.h>
-#include <sys/socket.h>
 
 struct addrinfo;
+struct gt_name_lookup;
 
 struct gt_port_search {
+	char name[GT_ADDR_SIZE]; /* name or address of host 0 */
 	struct addrinfo *at; /* the addresses of host 0; NULL: its name has no address */
-	int port, next;      /* host 0's first port, and the index of the next port to try */
+	int port;            /* host 0's first port */
+	int next_port;       /* index of the port to try next */
+	int next_address;    /* index in `at` of the address to try next */
 	double again, pause; /* time (gt_clock) before which no port is tried; duration of the last pause in seconds */
+	struct gt_name_lookup *lookup;  /* the lookup that runs; NULL: none does */
+	double lookup_at, lookup_pause; /* time (gt_clock) before which the name is not looked up again; seconds between the last two lookups */
 };
 
-void gt_port_search_open(struct gt_port_search *s, const char *addr, int port);
+void gt_port_search_open(struct gt_port_search *s, const char *addr, int port); /* looks the name up, which can take seconds */
 void gt_port_search_close(struct gt_port_search *s); /* s may be zeroed */
-/* Sets *to to the next address and port. Returns false during a pause. */
-bool gt_port_search_next(struct gt_port_search *s, struct sockaddr_storage *to, socklen_t *bytes);
+/* Continues the search without blocking: closes a connection that is not established in time, and starts the next one if p is in state
+ * GT_AUTH_NONE. The claims are those of gt_auth_connect(). */
+void gt_port_search_advance(struct gt_port_search *s, struct gt_auth *a, struct gt_peer_auth *p, uint32_t claim0, uint32_t claim1);
 
 #endif

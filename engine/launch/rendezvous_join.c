@@ -58,12 +58,12 @@ static void report_warning(const struct gt_rendezvous *r, const char *text)
 }
 
 /* Warns of a peer that uses the protocol but has another token, most likely a rank with another token file. The warning is given once. */
-static void report_wrong_token(struct gt_rendezvous *r, int fd, uint32_t rank)
+static void report_wrong_token(struct gt_rendezvous *r, int fd, uint32_t rank, uint32_t world)
 {
 	struct sockaddr_storage from;
 	socklen_t n = sizeof from;
 	char host[64] = "an unknown address", text[300];
-	if (*r->rejected)
+	if (*r->rejected || rank >= world || world > GT_RENDEZVOUS_RANKS) /* garbage must not use up the only warning */
 		return;
 	if (!getpeername(fd, (struct sockaddr *)&from, &n))
 		getnameinfo((struct sockaddr *)&from, n, host, sizeof host, NULL, 0, NI_NUMERICHOST);
@@ -137,7 +137,7 @@ enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *tok
 			if (p->state == GT_AUTH_PROVEN)
 				code = add_rank(r, &a, p, err);
 			else if (p->state == GT_AUTH_OTHER_SECRET)
-				report_wrong_token(r, p->fd, p->claim[0]);
+				report_wrong_token(r, p->fd, p->claim[0], p->claim[1]);
 			gt_auth_close(p);
 		}
 		if (code == GT_OK && a.error)

@@ -260,6 +260,7 @@ enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, 
 	struct gt_launch_spec spec = {
 		.nproc = r->nproc,
 		.node = o->node_rank,
+		.node_rank = o->node_rank,
 		.nnodes = o->nnodes,
 		.min_nodes = o->min_nodes,
 		.addr = o->master_addr,

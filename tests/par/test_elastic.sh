@@ -268,12 +268,13 @@ for cfg in ${ELASTIC_PARTS:-count curve}; do
 		await ' hosts\?, [0-9]* ranks\?, from ' $((before + 1)) || bad="no attempt after the loss $i: $(tail -n 3 0.out)"
 		((i % 2)) && lose "$r"
 		if ((i % 3 == 2)); then # a host for each that was lost
-			before=$(formations)
+			before=$(grep -c "$most hosts, " 0.out)
 			for r in 1 2 3; do
 				[ -n "${pid[$r]:-}" ] || { plug "$r" && host "$r" run "$cfg.cfg" -o d "${init[@]}"; }
 			done
 			there=(1 2 3)
-			await ' hosts\?, [0-9]* ranks\?, from ' $((before + 1)) || bad="no attempt after the loss $i with new hosts: $(tail -n 3 0.out)"
+			# a host that has failed before its attempt had a checkpoint waits some seconds
+			await "$most hosts, " $((before + 1)) || bad="no attempt after the loss $i with new hosts: $(tail -n 3 0.out)"
 		fi
 		[ -z "$bad" ] || break
 	done

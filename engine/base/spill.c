@@ -1,5 +1,6 @@
 #include "base/spill.h"
 #include "base/arena.h"
+#include "base/descriptors.h"
 #include "base/fileio.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #define WAIT_NS 10000000L /* between two looks at the mapped memory: at 2 GB/s, 20 MB are mapped meanwhile */
+#define FREE_FDS 64 /* descriptors that stay free for the rest of the program; checked for every 32nd array */
 #define COARSE ((uint64_t)256 << 20) /* bytes from which arrays grow by an eighth */
 
 /* An array in a file. */
@@ -35,6 +37,7 @@ struct gt_spill {
 	int statm;            /* /proc/self/statm; -1: not available */
 	int64_t mapped;       /* pages of files that were mapped into the process when the first array was made */
 	struct spilled *first;
+	int64_t made;         /* arrays that were made so far */
 	uint64_t bytes, peak; /* of all arrays, now and at most */
 };
 
@@ -160,7 +163,8 @@ static struct spilled *add_array(struct gt_spill *s, size_t bytes)
 	struct spilled *a = malloc(sizeof *a);
 	if (!a)
 		return NULL;
-	*a = (struct spilled){.next = s->first, .fd = open_unnamed(s), .bytes = bytes};
+	bool has_fds = s->made++ % 32 || gt_descriptors_reserve(FREE_FDS, FREE_FDS, "", NULL) == GT_OK;
+	*a = (struct spilled){.next = s->first, .fd = has_fds ? open_unnamed(s) : -1, .bytes = bytes};
 	bool good = a->fd >= 0 && extend_file(a->fd, 0, bytes);
 	a->p = good ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, a->fd, 0) : MAP_FAILED;
 	if (a->p == MAP_FAILED) {

@@ -250,8 +250,7 @@ enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_
 void gt_session_free_data(struct gt_session_files *f)
 {
 	for (int i = 0; i < GT_SPLITS; i++)
-		if (!gt_index_owns(f->set[GT_TRAIN].mapped, f->index[i])) /* both parts are parts of the training split */
-			free(f->index[i]);
+		gt_dataset_free_array(&f->set[GT_TRAIN], f->index[i]); /* both parts are parts of the training split */
 	for (int i = 0; i < GT_SPLITS; i++)
 		gt_dataset_free(&f->set[i]);
 	gt_dataset_free(&f->like);

@@ -1,4 +1,5 @@
 #include "session/session_learn.h"
+#include "base/spill.h"
 #include "fitted.h"
 #include "session/session_index.h"
 #include "session/session_samples.h"
@@ -64,6 +65,13 @@ static enum gt_code check_texts(const struct gt_conf *c, const struct gt_fitted 
 	                      "the type \"text\" in data.columns, or remove this key");
 }
 
+/* Returns the memory of arrays of `bytes` bytes, of which `spilled` bytes are in temporary files. */
+static uint64_t subtract_spilled(uint64_t bytes, uint64_t spilled)
+{
+	uint64_t mapped = spilled < GT_SPILL_RESIDENT ? spilled : GT_SPILL_RESIDENT;
+	return mapped + (bytes > spilled ? bytes - spilled : 0);
+}
+
 /* Reads the training split from its files, divides it, fits facts to it or compares them, and converts it. */
 static enum gt_code scan_and_learn(const struct gt_session_spec *spec, struct gt_dataset_spec *ds, struct gt_session_files *out,
                                    struct gt_err *err)
@@ -85,6 +93,7 @@ static enum gt_code scan_and_learn(const struct gt_session_spec *spec, struct gt
 	GT_TRY(out->learned->by->transform(ds, out->learned, d, err));
 	/* adds the bytes of the converted split, of one column during its conversion, and of the indices of samples */
 	out->reading += gt_dataset_bytes(d) + (uint64_t)d->n * (sizeof(double) + (out->index[GT_TRAIN] ? sizeof(int64_t) : 0));
+	out->reading = subtract_spilled(out->reading, gt_spill_peak(d->spill));
 	return GT_OK;
 }
 
@@ -96,11 +105,14 @@ enum gt_code gt_session_learn_data(const struct gt_session_spec *spec, struct gt
 		GT_TRY(gt_data_facts_learned(spec->ckpt, gt_dataset_fitting(ds), &out->learned, err));
 	bool has_index = out->wanted[GT_TRAIN] && gt_session_index_find(spec, ds, GT_TRAIN, &index);
 	bool used = has_index && gt_session_index_load(spec, ds, out, &index);
+	ds->spill_dir = has_index && gt_index_make_dir(index.place.dir) ? index.place.dir : NULL;
 	enum gt_code code = used ? gt_session_compare_split(spec, out, GT_TRAIN, err) : scan_and_learn(spec, ds, out, err);
 	if (code == GT_OK)
 		code = check_texts(spec->conf, out->learned, err);
 	if (code == GT_OK && has_index && !used)
 		gt_session_index_save(spec, ds, out, &index);
+	gt_spill_settle(out->set[GT_TRAIN].spill);
+	ds->spill_dir = NULL;
 	snprintf(out->index_note, sizeof out->index_note, "%s", index.note);
 	gt_data_index_close(&index);
 	GT_TRY(code);

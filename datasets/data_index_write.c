@@ -1,6 +1,7 @@
 /* Finds the place of an index of data, and writes it. */
 #include "base/arena.h"
 #include "base/json.h"
+#include "base/spill.h"
 #include "data_index_parts.h"
 #include "sample_mark.h"
 #include <stdio.h>
@@ -35,8 +36,7 @@ void gt_data_index_close(struct gt_data_index *x)
 void gt_index_content_free(struct gt_index_content *c)
 {
 	for (int k = 0; k < 2; k++)
-		if (!gt_index_owns(c->data.mapped, c->index[k]))
-			free(c->index[k]);
+		gt_dataset_free_array(&c->data, c->index[k]);
 	gt_dataset_free(&c->data);
 	gt_fitted_free(c->learned);
 	*c = (struct gt_index_content){0};
@@ -80,7 +80,7 @@ static enum gt_code add_facts(struct parts *p, const struct gt_fitted *l, struct
 static enum gt_code add_lines(struct parts *p, const struct gt_data_table *t, struct gt_err *err)
 {
 	int64_t values = 3 * t->nlines;
-	GT_CALLOC(p->lines, values, err);
+	GT_SPILL_NEW(t->spill, p->lines, values, err);
 	for (int64_t i = 0; i < t->nlines; i++) {
 		p->lines[3 * i] = t->line[i].row;
 		p->lines[3 * i + 1] = t->line[i].line;
@@ -161,6 +161,6 @@ bool gt_data_index_save(struct gt_data_index *x, const struct gt_index_content *
 	if (code != GT_OK || *why)
 		snprintf(x->note, sizeof x->note, NOT_WRITTEN "%.500s", *why ? why : e.msg);
 	gt_json_free(&p.facts);
-	free(p.lines);
+	gt_spill_free(c->data.spill, p.lines);
 	return written;
 }

@@ -84,11 +84,14 @@ struct gt_dataset_spec {
 	uint64_t seed;             /* seed from which synthetic data is generated */
 	struct gt_field wanted[GT_MAX_FIELDS]; /* synthetic data: the fields to create; their `data` is not set */
 	int nwanted;
+	const char *spill_dir;     /* format "csv": directory of temporary files for large arrays (base/spill.h), so that the data may be larger
+	                              than memory; NULL: all arrays are in memory */
 	size_t max_bytes;          /* maximum size of the decompressed data (against decompression bombs); 0: 16 GiB */
 };
 
 struct gt_sample_mark;
 struct gt_index;
+struct gt_spill;
 
 struct gt_dataset {
 	int64_t n;        /* number of samples; 0: the data lacks this split */
@@ -118,6 +121,7 @@ struct gt_dataset {
 	void *memory;     /* the allocation that contains images; it can begin with a file header */
 	struct gt_index *mapped; /* an index file (data_index.h) into which fields, targets, labels and marks point; they are read-only. NULL:
 	                            they are malloc'ed. In an index of many samples, marks are absent although the samples have ids */
+	struct gt_spill *spill; /* large arrays in temporary files (base/spill.h): raw, fields, targets, labels and marks; NULL: in memory */
 	char where[512];  /* location of the data, which a run prints in its first line */
 	char left_out[200]; /* folders without files in the training folder, which are therefore not classes: "a, b and 3 more"; "": none */
 };
@@ -127,6 +131,8 @@ struct gt_dataset {
  * empty. The caller frees *out with gt_dataset_free. */
 enum gt_code gt_dataset_read(const struct gt_dataset_spec *spec, enum gt_split split, struct gt_dataset *out, struct gt_err *err);
 void gt_dataset_free(struct gt_dataset *d);
+/* Frees an array of d, which is from malloc, in a temporary file of d->spill or in the index file d->mapped. */
+void gt_dataset_free_array(const struct gt_dataset *d, void *p);
 /* Returns the memory of a dataset in bytes: images or the list of files, fields and targets. After gt_dataset_probe, ragged fields are not
  * included. Arrays in an index file are counted, although the system may drop their pages. */
 uint64_t gt_dataset_bytes(const struct gt_dataset *d);

@@ -1,6 +1,7 @@
 /* The table of formats. Finds a dataset by its name, in a folder, or by its files, and reads it with its format. */
 #include "dataset.h"
 #include "base/arena.h"
+#include "base/spill.h"
 #include "folder.h"
 #include "format.h"
 #include "gzfile.h"
@@ -307,18 +308,17 @@ enum gt_code gt_dataset_read(const struct gt_dataset_spec *spec, enum gt_split s
 	return read_split(spec, split, false, out, err);
 }
 
-/* Frees an array of d, unless it is in the index file. */
-static void free_array(const struct gt_dataset *d, void *p)
+void gt_dataset_free_array(const struct gt_dataset *d, void *p)
 {
 	if (!gt_index_owns(d->mapped, p))
-		free(p);
+		gt_spill_free(d->spill, p);
 }
 
 /* Frees the per-sample data of a dataset. */
 static void free_samples(struct gt_dataset *d)
 {
 	free(d->memory);
-	free_array(d, d->labels);
+	gt_dataset_free_array(d, d->labels);
 	gt_source_close(d->source);
 	gt_source_close(d->text_files);
 	gt_table_free(d->row_lines);
@@ -334,8 +334,8 @@ static void free_samples(struct gt_dataset *d)
 	d->memory = NULL;
 	for (int i = -1; i < d->nfields; i++) {
 		struct gt_field *f = i < 0 ? &d->target : &d->field[i];
-		free_array(d, f->data);
-		free_array(d, f->start);
+		gt_dataset_free_array(d, f->data);
+		gt_dataset_free_array(d, f->start);
 		f->data = NULL;
 		f->start = NULL;
 	}
@@ -389,7 +389,8 @@ void gt_dataset_free(struct gt_dataset *d)
 	for (int64_t i = 0; i < d->nclass_names; i++)
 		free(d->class_name[i]);
 	free(d->class_name);
-	free_array(d, d->mark);
+	gt_dataset_free_array(d, d->mark);
+	gt_spill_close(d->spill);
 	gt_index_close(d->mapped);
 	*d = (struct gt_dataset){0};
 }

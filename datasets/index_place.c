@@ -156,6 +156,15 @@ static bool is_remote(int fd)
 	return is;
 }
 
+bool gt_index_make_dir(const char *dir)
+{
+	int fd = gt_dir_make(dir, NULL, NULL) == GT_OK ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	bool local = fd >= 0 && !is_remote(fd);
+	if (fd >= 0)
+		close(fd);
+	return local;
+}
+
 bool gt_index_lock(const struct gt_index_place *p, uint64_t bytes, int *lock, char *why, size_t size)
 {
 	struct gt_err e = {0};

@@ -30,10 +30,11 @@ static uint64_t count_raw_bytes(const void *raw, const struct gt_fitted *l)
 /* Moves the hashes of the rows from the table to the marks. */
 static enum gt_code set_row_ids(struct gt_data_table *t, struct gt_dataset *d, struct gt_err *err)
 {
-	GT_CALLOC(d->mark, t->n, err);
+	if (!(d->mark = gt_spill_zeros(d->spill, (size_t)t->n, sizeof *d->mark)))
+		return gt_fail_memory(err, (size_t)t->n * sizeof *d->mark);
 	for (int64_t i = 0; i < t->n; i++)
 		d->mark[i].id = t->row_id[i];
-	free(t->row_id);
+	gt_spill_free(t->spill, t->row_id);
 	t->row_id = NULL;
 	return GT_OK;
 }
@@ -53,6 +54,9 @@ static enum gt_code read_raw(const struct gt_dataset_spec *spec, char *const *pa
 	ts.skipped = spec->skipped;
 	ts.set = set;
 	struct gt_data_table *t;
+	if (spec->spill_dir && !out->spill)
+		gt_spill_open(spec->spill_dir, &out->spill);
+	ts.spill = out->spill;
 	GT_CALLOC(t, 1, err);
 	enum gt_code code = facts ? gt_table_read_as((const char *const *)path, n, &ts, facts, targets, t, err)
 	                          : gt_table_read((const char *const *)path, n, &ts, t, err);
@@ -151,10 +155,10 @@ static enum gt_code check_labels(const struct gt_data_table *t, const struct gt_
 	return GT_OK;
 }
 
-static enum gt_code alloc_rows(int64_t n, int64_t width, size_t each, void **out, struct gt_err *err)
+static enum gt_code alloc_rows(const struct gt_dataset *d, int64_t width, size_t each, void **out, struct gt_err *err)
 {
-	size_t count = (size_t)n * (size_t)width;
-	if ((width && (size_t)n > SIZE_MAX / each / (size_t)width) || !(*out = malloc(count ? count * each : 1)))
+	size_t n = (size_t)d->n, count = n * (size_t)width;
+	if ((width && n > SIZE_MAX / each / (size_t)width) || !(*out = gt_spill_resize(d->spill, NULL, count * each)))
 		return gt_fail_memory(err, count * each);
 	return GT_OK;
 }
@@ -181,17 +185,17 @@ static enum gt_code convert_rows(const struct gt_dataset_spec *spec, const struc
 	GT_TRY(check_columns(t, f, err));
 	GT_TRY(describe_fields(spec, l, d, err));
 	for (int i = 0; i < d->nfields - (f->ntexts ? 2 : 0); i++) {
-		GT_TRY(alloc_rows(d->n, d->field[i].width, gt_dtype_size(d->field[i].dtype), &d->field[i].data, err));
+		GT_TRY(alloc_rows(d, d->field[i].width, gt_dtype_size(d->field[i].dtype), &d->field[i].data, err));
 		if (d->field[i].dtype == GT_F32)
 			to.values = d->field[i].data;
 		else
 			to.codes = d->field[i].data;
 	}
 	if (targets && f->task == GT_TASK_CLASSES) {
-		GT_TRY(alloc_rows(d->n, 1, sizeof *d->labels, (void **)&d->labels, err));
+		GT_TRY(alloc_rows(d, 1, sizeof *d->labels, (void **)&d->labels, err));
 		to.labels = d->labels;
 	} else if (targets) {
-		GT_TRY(alloc_rows(d->n, f->ntargets, sizeof(float), &d->target.data, err));
+		GT_TRY(alloc_rows(d, f->ntargets, sizeof(float), &d->target.data, err));
 		to.targets = d->target.data;
 	}
 	GT_TRY(gt_table_transform(t, f, &to, err));

@@ -170,13 +170,13 @@ static enum gt_code convert_all(struct work *w, gt_text_name *name, const void *
 		if (!n)
 			w->id[n++] = tokens->pad;
 		to = tokens->data;
-		GT_GROW(to, *room, at + n, err);
+		GT_SPILL_GROW(w->t->spill, to, *room, at + n, err);
 		tokens->data = to;
 		memcpy(to + at, w->id, (size_t)n * sizeof *to);
 		tokens->start[i + 1] = at + n;
 		length[i] = (int32_t)n;
 	}
-	to = realloc(tokens->data, (size_t)(tokens->start[w->t->n] + 1) * sizeof *to);
+	to = gt_spill_resize(w->t->spill, tokens->data, (size_t)(tokens->start[w->t->n] + 1) * sizeof *to);
 	tokens->data = to ? to : tokens->data;
 	return GT_OK;
 }
@@ -190,8 +190,8 @@ enum gt_code gt_texts_fields(const struct gt_texts *t, const struct gt_text_spec
 	GT_TRY(gt_tokenizer_init(&w.by, (enum gt_tokenizer_kind)spec->tokenizer, vocab, err));
 	w.hash = malloc((size_t)spec->max_tokens * sizeof *w.hash);
 	w.id = malloc((size_t)tokens->width * sizeof *w.id);
-	tokens->start = calloc((size_t)t->n + 1, sizeof *tokens->start);
-	int32_t *length = lengths->data = malloc((size_t)(t->n + 1) * sizeof *length);
+	tokens->start = gt_spill_zeros(t->spill, (size_t)t->n + 1, sizeof *tokens->start);
+	int32_t *length = lengths->data = gt_spill_resize(t->spill, NULL, (size_t)(t->n + 1) * sizeof *length);
 	*counts = (struct gt_text_counts){0};
 	bool some = w.hash && w.id && tokens->start && length;
 	enum gt_code code = some ? convert_all(&w, name, user, tokens, length, &room, counts, err)

@@ -30,8 +30,8 @@ enum gt_code gt_texts_fit(const struct gt_texts *t, const struct gt_text_spec *s
  * facts. */
 enum gt_code gt_texts_describe(const struct gt_text_spec *spec, const struct gt_text_facts *facts, struct gt_field *tokens,
                                struct gt_field *lengths, struct gt_err *err);
-/* Fills the data of fields that gt_texts_describe has set up. GT_EDATA: a text has no tokens; the message names it. name NULL: such a text
- * becomes one token of padding. */
+/* Fills the data of fields that gt_texts_describe has set up; their arrays are in t->spill. GT_EDATA: a text has no tokens; the message
+ * names it. name NULL: such a text becomes one token of padding. */
 enum gt_code gt_texts_fields(const struct gt_texts *t, const struct gt_text_spec *spec, const struct gt_vocab *vocab, gt_text_name *name,
                              const void *user, struct gt_field *tokens, struct gt_field *lengths, struct gt_text_counts *counts,
                              struct gt_err *err);

@@ -9,13 +9,13 @@ void gt_table_drop_columns(struct gt_data_table *t)
 {
 	for (int k = 0; k < t->ncolumns; k++) {
 		free(t->column[k].name);
-		free(t->column[k].number);
-		free(t->column[k].code);
+		gt_spill_free(t->spill, t->column[k].number);
+		gt_spill_free(t->spill, t->column[k].code);
 		gt_words_free(&t->column[k].words);
 		gt_texts_free(&t->column[k].text);
 	}
 	free(t->column);
-	free(t->row_id);
+	gt_spill_free(t->spill, t->row_id);
 	t->column = NULL;
 	t->row_id = NULL;
 	t->ncolumns = 0;
@@ -29,7 +29,7 @@ void gt_table_free(struct gt_data_table *t)
 	for (int i = 0; i < t->nfiles; i++)
 		free(t->path[i]);
 	free(t->path);
-	free(t->line);
+	gt_spill_free(t->spill, t->line);
 	*t = (struct gt_data_table){0};
 }
 
@@ -95,13 +95,13 @@ static int64_t kept_row_index(const struct gt_data_table *t, int64_t limit, int6
 static enum gt_code keep_lines(struct gt_data_table *t, int64_t limit, struct gt_err *err)
 {
 	struct gt_table_line *line;
-	GT_CALLOC(line, limit, err);
+	GT_SPILL_NEW(t->spill, line, limit, err);
 	for (int64_t i = 0; i < limit; i++) {
 		int64_t row = kept_row_index(t, limit, i);
 		const struct gt_table_line *l = find_line(t, row);
 		line[i] = (struct gt_table_line){i, l->line + (row - l->row), l->file};
 	}
-	free(t->line);
+	gt_spill_free(t->spill, t->line);
 	t->line = line;
 	t->nlines = t->lines_cap = limit;
 	return GT_OK;

@@ -58,6 +58,7 @@ struct gt_data_table {
 	char **path;                    /* [nfiles] */
 	struct gt_table_line *line;     /* [nlines], ascending rows */
 	int64_t nlines, lines_cap, cap; /* cap: rows for which the columns have memory */
+	struct gt_spill *spill;         /* where the arrays of rows are; not owned; NULL: in memory */
 };
 
 struct gt_table_facts;

@@ -156,6 +156,8 @@ static enum gt_code alloc_columns(struct gt_table_reader *r, int n, struct gt_er
 	GT_CALLOC(r->table->column, n, err);
 	GT_CALLOC(r->reading, n, err);
 	r->table->ncolumns = n;
+	for (int k = 0; k < n; k++)
+		r->table->column[k].words.spill = r->table->column[k].text.spill = r->table->spill;
 	return GT_OK;
 }
 

@@ -58,12 +58,12 @@ static enum gt_code fit_numbers(struct fit *l, struct gt_table_fact *f, struct g
 	uint64_t next = UINT64_MAX;
 	double sum = 0, squares = 0;
 	uint64_t *key;
-	GT_CALLOC(key, l->n, err);
+	GT_SPILL_NEW(l->t->spill, key, l->n, err);
 	for (int64_t i = 0; i < l->n; i++)
 		if (!isnan(l->v[i]))
 			key[present++] = sort_key(l->v[i]);
 	uint64_t low = kth_smallest(key, present, (present - 1) / 2);
-	free(key);
+	gt_spill_free(l->t->spill, key);
 	/* for an even count, the median is the mean of `low` and the next larger value, unless that value equals low */
 	for (int64_t i = 0; i < l->n; i++) {
 		uint64_t other = isnan(l->v[i]) ? UINT64_MAX : sort_key(l->v[i]);
@@ -292,7 +292,7 @@ static enum gt_code fit_columns(struct fit *l, struct gt_table_facts *out, struc
 enum gt_code gt_table_fit(const struct gt_data_table *t, const struct gt_table_spec *spec, const int64_t *row, int64_t nrows,
                             struct gt_table_facts *out, struct gt_err *err)
 {
-	struct fit l = {t, spec, row, nrows, malloc(((size_t)nrows + 1) * sizeof *l.v)};
+	struct fit l = {t, spec, row, nrows, gt_spill_resize(t->spill, NULL, ((size_t)nrows + 1) * sizeof *l.v)};
 	*out = (struct gt_table_facts){.header = t->header, .nrows = nrows, .column = calloc((size_t)t->ncolumns, sizeof *out->column)};
 	enum gt_code code = l.v && out->column ? GT_OK : gt_fail_memory(err, (size_t)nrows * sizeof *l.v);
 	if (code == GT_OK) {
@@ -302,7 +302,7 @@ enum gt_code gt_table_fit(const struct gt_data_table *t, const struct gt_table_s
 		else
 			code = fit_columns(&l, out, err);
 	}
-	free(l.v);
+	gt_spill_free(t->spill, l.v);
 	if (code != GT_OK)
 		gt_table_facts_free(out);
 	return code;

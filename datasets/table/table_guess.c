@@ -1,4 +1,5 @@
 #include "base/arena.h"
+#include "base/fileio.h"
 #include "base/json.h"
 #include "csv.h"
 #include "format.h"
@@ -82,30 +83,68 @@ enum gt_code gt_table_guess_notation(const char *path, const struct gt_table_spe
 	return GT_OK;
 }
 
+/* What the bytes of a file say about its encoding. */
+struct byte_signs {
+	bool wrong;   /* there are bytes that are not UTF-8 */
+	bool wide;    /* there are characters of several bytes in UTF-8 */
+	bool windows; /* Windows-1252 has a character for each of these bytes */
+};
+
+/* Examines n bytes of a file; whole: nothing follows them. Returns the number of bytes examined: the last 3 bytes may be a part of a
+ * character. */
+static size_t note_signs(const uint8_t *text, size_t n, bool whole, struct byte_signs *s)
+{
+	size_t i = 0;
+	while (i < n && (whole || n - i >= 4)) {
+		int k = gt_utf8_length(text + i, n - i < 4 ? n - i : 4);
+		bool high = text[i] >= 0x80;
+		s->wrong |= high && !k;
+		s->wide |= high && k > 1;
+		s->windows = s->windows && gt_encoding_has_windows(text[i]);
+		i += k > 0 ? (size_t)k : 1;
+	}
+	return i;
+}
+
+/* Examines a plain file, block by block. */
+static enum gt_code examine_file(const struct gt_gzfile *f, struct byte_signs *s, struct gt_err *err)
+{
+	enum { BLOCK = 1 << 20 };
+	uint8_t *block = malloc(BLOCK);
+	size_t kept = 0;
+	enum gt_code code = block ? GT_OK : gt_fail_memory(err, BLOCK);
+	for (uint64_t at = 0; at < f->size && code == GT_OK;) {
+		size_t n = f->size - at < BLOCK - kept ? (size_t)(f->size - at) : BLOCK - kept;
+		code = gt_file_pread(f->fd, f->shown, block + kept, n, at, err);
+		if (code != GT_OK || (!at && gt_encoding_is_utf16(block, n)))
+			break;
+		at += n;
+		size_t used = note_signs(block, kept + n, at == f->size, s);
+		kept += n - used;
+		memmove(block, block + used, kept);
+	}
+	free(block);
+	return code;
+}
+
 enum gt_code gt_table_guess_encoding(const char *path, enum gt_encoding *out, struct gt_err *err)
 {
 	struct gt_gzfile f;
+	struct byte_signs s = {.windows = true};
 	uint8_t *text;
 	uint64_t n;
-	bool wrong = false, wide = false, windows_too = true;
 	*out = GT_UTF_8;
 	if (gt_numpy_is_file(path))
 		return GT_OK;
 	GT_TRY(gt_gzfile_open(path, GT_DEFAULT_MAX_BYTES, &f, err));
-	enum gt_code code = gt_gzfile_load(&f, &text, &n, err);
+	enum gt_code code = f.gz ? gt_gzfile_load(&f, &text, &n, err) : examine_file(&f, &s, err);
 	gt_gzfile_close(&f);
-	if (code != GT_OK)
-		return code;
-	for (uint64_t i = 0, step = 1; i < n && !gt_encoding_is_utf16(text, n); i += step) {
-		int k = gt_utf8_length(text + i, n - i < 4 ? (size_t)(n - i) : 4);
-		bool high = text[i] >= 0x80;
-		wrong |= high && !k;
-		wide |= high && k > 1;
-		windows_too = windows_too && gt_encoding_has_windows(text[i]);
-		step = k > 0 ? (uint64_t)k : 1;
+	if (code == GT_OK && f.gz) {
+		if (!gt_encoding_is_utf16(text, n))
+			note_signs(text, n, true, &s);
+		free(text);
 	}
-	free(text);
-	if (wrong && !wide && windows_too)
+	if (code == GT_OK && s.wrong && !s.wide && s.windows)
 		*out = GT_WINDOWS_1252;
-	return GT_OK;
+	return code;
 }

@@ -17,6 +17,12 @@ static uint64_t byte_limit(const struct gt_table_reader *r)
 	return r->spec->max_bytes ? r->spec->max_bytes : (uint64_t)GT_DEFAULT_MAX_BYTES;
 }
 
+/* Returns whether a table of `bytes` bytes needs more memory than allowed. Arrays in files need none. */
+static bool exceeds_memory(const struct gt_table_reader *r, uint64_t bytes)
+{
+	return bytes > byte_limit(r) && !gt_spill_works(r->table->spill);
+}
+
 static enum gt_code fail_too_large(struct gt_table_reader *r, struct gt_err *err)
 {
 	r->full = true;
@@ -25,13 +31,13 @@ static enum gt_code fail_too_large(struct gt_table_reader *r, struct gt_err *err
 	               "not needed the type \"ignore\"", gt_csv_path(r->csv), (unsigned long long)byte_limit(r), (long long)r->table->n);
 }
 
-/* Resizes the memory of a column to `cap` rows. */
-static bool resize_column(struct gt_table_column *c, int64_t cap)
+/* Resizes the memory of a column of t to `cap` rows. */
+static bool resize_column(const struct gt_data_table *t, struct gt_table_column *c, int64_t cap)
 {
 	void **p = c->store == GT_STORE_NUMBERS ? (void **)&c->number : (void **)&c->code;
 	if (c->store != GT_STORE_NUMBERS && c->store != GT_STORE_WORDS)
 		return true;
-	void *now = realloc(*p, (size_t)cap * (c->store == GT_STORE_NUMBERS ? sizeof *c->number : sizeof *c->code));
+	void *now = gt_spill_resize(t->spill, *p, (size_t)cap * (c->store == GT_STORE_NUMBERS ? sizeof *c->number : sizeof *c->code));
 	*p = now ? now : *p;
 	return now;
 }
@@ -43,12 +49,12 @@ static enum gt_code grow_rows(struct gt_table_reader *r, struct gt_err *err)
 	uint64_t row = sizeof *t->row_id, fixed = gt_table_bytes(t);
 	for (int k = 0; k < t->ncolumns; k++)
 		row += t->column[k].store == GT_STORE_NUMBERS ? sizeof(double) : t->column[k].store == GT_STORE_WORDS ? sizeof(int32_t) : 0;
-	if (fixed + (uint64_t)(cap - t->cap) * row > byte_limit(r))
+	if (exceeds_memory(r, fixed + (uint64_t)(cap - t->cap) * row))
 		return fail_too_large(r, err);
 	for (int k = 0; k < t->ncolumns; k++)
-		if (!resize_column(&t->column[k], cap))
+		if (!resize_column(t, &t->column[k], cap))
 			return gt_fail_memory(err, (size_t)cap * sizeof(double));
-	uint64_t *ids = realloc(t->row_id, (size_t)cap * sizeof *ids);
+	uint64_t *ids = gt_spill_resize(t->spill, t->row_id, (size_t)cap * sizeof *ids);
 	if (!ids)
 		return gt_fail_memory(err, (size_t)cap * sizeof *ids);
 	t->row_id = ids;
@@ -63,7 +69,7 @@ static enum gt_code record_line(struct gt_data_table *t, int64_t line, struct gt
 	const struct gt_table_line *last = t->nlines ? &t->line[t->nlines - 1] : NULL;
 	if (last && last->file == file && last->line + (t->n - last->row) == line)
 		return GT_OK;
-	GT_GROW(t->line, t->lines_cap, t->nlines + 1, err);
+	GT_SPILL_GROW(t->spill, t->line, t->lines_cap, t->nlines + 1, err);
 	t->line[t->nlines++] = (struct gt_table_line){t->n, line, file};
 	return GT_OK;
 }
@@ -114,7 +120,7 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 		                 "\"ignore\"", err);
 	GT_TRY(gt_words_add(&c->words, text, len, code, err));
 	r->word_bytes += len + 1;
-	return r->word_bytes > byte_limit(r) ? fail_too_large(r, err) : GT_OK;
+	return exceeds_memory(r, r->word_bytes) ? fail_too_large(r, err) : GT_OK;
 }
 
 /* Handles a word, or a code such as 007, in a column without a given type. If this is the column's first value, the column becomes words
@@ -124,7 +130,7 @@ static enum gt_code turn_to_words(struct gt_table_reader *r, int k, struct gt_er
 	struct gt_table_column *c = &r->table->column[k];
 	struct gt_table_reading *how = &r->reading[k];
 	how->store = GT_STORE_WORDS;
-	free(c->number);
+	gt_spill_free(r->table->spill, c->number);
 	c->number = NULL;
 	if (how->numbers + how->like + how->words) {
 		how->open = false;
@@ -133,7 +139,7 @@ static enum gt_code turn_to_words(struct gt_table_reader *r, int k, struct gt_er
 		return GT_OK;
 	}
 	c->store = GT_STORE_WORDS;
-	GT_CALLOC(c->code, r->table->cap, err);
+	GT_SPILL_NEW(r->table->spill, c->code, r->table->cap, err);
 	for (int64_t i = 0; i < r->table->n; i++)
 		c->code[i] = GT_CODE_MISSING;
 	return GT_OK;
@@ -168,7 +174,7 @@ static enum gt_code add_text(struct gt_table_reader *r, int k, const char *text,
 	if (!gt_utf8_valid(text))
 		return fail_cell(r, k, text, "expected UTF-8; " GT_USE_ENCODING, err);
 	r->word_bytes += len + sizeof(int64_t);
-	return r->word_bytes > byte_limit(r) ? fail_too_large(r, err) : gt_texts_add(&r->table->column[k].text, text, len, err);
+	return exceeds_memory(r, r->word_bytes) ? fail_too_large(r, err) : gt_texts_add(&r->table->column[k].text, text, len, err);
 }
 
 /* Checks a cell of a date column. *missing: the cell is not a date, and counts as missing. */
@@ -311,8 +317,8 @@ static void drop_rows(struct gt_table_reader *r)
 	struct gt_data_table *t = r->table;
 	for (int k = 0; k < t->ncolumns; k++) {
 		struct gt_table_column *c = &t->column[k];
-		free(c->number);
-		free(c->code);
+		gt_spill_free(t->spill, c->number);
+		gt_spill_free(t->spill, c->code);
 		gt_words_free(&c->words);
 		gt_texts_free(&c->text);
 		c->number = NULL;
@@ -337,10 +343,10 @@ static void drop_rows(struct gt_table_reader *r)
 static void shrink_columns(struct gt_data_table *t)
 {
 	int64_t cap = t->n ? t->n : 1;
-	uint64_t *ids = realloc(t->row_id, (size_t)cap * sizeof *ids);
+	uint64_t *ids = gt_spill_resize(t->spill, t->row_id, (size_t)cap * sizeof *ids);
 	t->row_id = ids ? ids : t->row_id;
 	for (int k = 0; k < t->ncolumns; k++)
-		resize_column(&t->column[k], cap);
+		resize_column(t, &t->column[k], cap);
 	t->cap = cap;
 }
 
@@ -362,7 +368,7 @@ static enum gt_code read_files(struct gt_table_reader *r, const char *const *pat
 static enum gt_code read_table(struct gt_table_reader *r, const char *const *path, int nfiles, struct gt_err *err)
 {
 	struct gt_data_table *t = r->table;
-	*t = (struct gt_data_table){.notation = r->spec->notation};
+	*t = (struct gt_data_table){.notation = r->spec->notation, .spill = r->spec->spill};
 	for (int c = 0; c < 256; c++)
 		r->na_first[c] = gt_table_na_begins(r->spec, (char)c);
 	if (nfiles < 1)

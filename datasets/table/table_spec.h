@@ -69,7 +69,8 @@ struct gt_table_spec {
 	 * rows are errors. Rows to predict (gt_table_read_as without targets) are never left out. */
 	struct gt_skipped *skipped;
 	int set;                             /* with skipped: identifies the table in the list */
-	uint64_t max_bytes;                  /* maximum memory of a table; 0: 16 GiB */
+	uint64_t max_bytes;                  /* maximum memory of a table; 0: 16 GiB. Arrays in files of `spill` do not count */
+	struct gt_spill *spill;              /* where the arrays of rows are; not owned; NULL: in memory */
 };
 
 /* Returns whether a text denotes a missing value. */

@@ -120,23 +120,6 @@ static int by_count(const void *a, const void *b)
 	return x->count != y->count ? (x->count < y->count ? 1 : -1) : by_value(a, b);
 }
 
-/* Lists the distinct values of a column of numbers, ascending. */
-static enum gt_code tally_numbers(const struct gt_table_column *c, const int64_t *row, int64_t n, struct tally **out, int64_t *nout,
-                                  struct gt_err *err)
-{
-	struct tally *v;
-	int64_t m = 0;
-	GT_CALLOC(v, n, err);
-	for (int64_t i = 0; i < n; i++) {
-		double x = c->number[row ? row[i] : i];
-		if (!isnan(x))
-			v[m++] = (struct tally){1, x, NULL};
-	}
-	*out = v;
-	*nout = m;
-	return GT_OK;
-}
-
 static enum gt_code tally_words(const struct gt_data_table *t, const struct gt_table_column *c, const int64_t *row, int64_t n,
                                 struct tally **out, int64_t *nout, bool *whole, struct gt_err *err)
 {
@@ -172,6 +155,36 @@ static int64_t merge_numbers(struct tally *v, int64_t n)
 	return kept;
 }
 
+/* Lists the distinct values of a column of numbers, ascending. Whenever the list is full, equal values are merged; if it is still more than
+ * half full, it grows. So its size depends on the distinct values, not on the rows. */
+static enum gt_code tally_numbers(const struct gt_table_column *c, const int64_t *row, int64_t n, struct tally **out, int64_t *nout,
+                                  struct gt_err *err)
+{
+	int64_t m = 0, cap = n < 4096 ? n : 4096;
+	struct tally *v;
+	GT_CALLOC(v, cap, err);
+	*out = v;
+	for (int64_t i = 0; i < n; i++) {
+		double x = c->number[row ? row[i] : i];
+		if (isnan(x))
+			continue;
+		if (m && v[m - 1].number == x) {
+			v[m - 1].count++;
+			continue;
+		}
+		if (m == cap && 2 * (m = merge_numbers(v, m)) > cap) {
+			struct tally *more = realloc(v, 2 * (size_t)cap * sizeof *v);
+			if (!more)
+				return gt_fail_memory(err, 2 * (size_t)cap * sizeof *v);
+			*out = v = more;
+			cap *= 2;
+		}
+		v[m++] = (struct tally){1, x, NULL};
+	}
+	*nout = m;
+	return GT_OK;
+}
+
 enum gt_code gt_table_collect(const struct gt_data_table *t, int k, const int64_t *row, int64_t n, bool frequent_first,
                               struct gt_words *words, bool *whole, struct gt_err *err)
 {
@@ -182,10 +195,7 @@ enum gt_code gt_table_collect(const struct gt_data_table *t, int k, const int64_
 	char buf[40];
 	int32_t ignored;
 	*whole = true;
-	if (numbers)
-		GT_TRY(tally_numbers(c, row, n, &v, &m, err));
-	else
-		GT_TRY(tally_words(t, c, row, n, &v, &m, whole, err));
+	enum gt_code code = numbers ? tally_numbers(c, row, n, &v, &m, err) : tally_words(t, c, row, n, &v, &m, whole, err);
 	*whole &= m > 0;
 	for (int64_t i = 0; numbers && i < m; i++)
 		*whole &= gt_cell_is_whole(v[i].number);
@@ -194,7 +204,6 @@ enum gt_code gt_table_collect(const struct gt_data_table *t, int k, const int64_
 	bool text = !numbers && !*whole;
 	if (m)
 		qsort(v, (size_t)m, sizeof *v, frequent_first ? by_count : by_value);
-	enum gt_code code = GT_OK;
 	for (int64_t i = 0; i < m && code == GT_OK; i++) {
 		if (*whole)
 			snprintf(buf, sizeof buf, "%lld", (long long)v[i].number);

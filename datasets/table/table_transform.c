@@ -100,7 +100,7 @@ enum gt_code gt_table_transform(const struct gt_data_table *t, const struct gt_t
 {
 	int value = 0, na = 0, codes = 0, target = 0;
 	double *v;
-	GT_CALLOC(v, t->n, err);
+	GT_SPILL_NEW(t->spill, v, t->n, err);
 	for (int k = 0; k < f->ncolumns; k++)
 		na += gt_table_values(&f->column[k]);
 	enum gt_code code = GT_OK;
@@ -128,7 +128,7 @@ enum gt_code gt_table_transform(const struct gt_data_table *t, const struct gt_t
 			target++;
 		}
 	}
-	free(v);
+	gt_spill_free(t->spill, v);
 	return code;
 }
 
@@ -178,7 +178,7 @@ enum gt_code gt_table_texts(const struct gt_data_table *t, const struct gt_table
                             const struct gt_texts **out, struct gt_err *err)
 {
 	int k = find_whole_text_column(t, f);
-	*own = (struct gt_texts){0};
+	*own = (struct gt_texts){.spill = t->spill};
 	*out = k < 0 ? own : &t->column[k].text;
 	if (k >= 0)
 		return GT_OK;

@@ -6,9 +6,9 @@
 
 void gt_texts_free(struct gt_texts *t)
 {
-	free(t->text);
-	free(t->end);
-	*t = (struct gt_texts){0};
+	gt_spill_free(t->spill, t->text);
+	gt_spill_free(t->spill, t->end);
+	*t = (struct gt_texts){.spill = t->spill};
 }
 
 uint64_t gt_texts_bytes(const struct gt_texts *t)
@@ -18,7 +18,9 @@ uint64_t gt_texts_bytes(const struct gt_texts *t)
 
 enum gt_code gt_texts_reserve(struct gt_texts *t, int64_t n, int64_t bytes, struct gt_err *err)
 {
-	*t = (struct gt_texts){.text = malloc((size_t)bytes + 1), .end = malloc((size_t)(n + 1) * sizeof *t->end)};
+	*t = (struct gt_texts){.text = gt_spill_resize(t->spill, NULL, (size_t)bytes + 1),
+	                       .end = gt_spill_resize(t->spill, NULL, (size_t)(n + 1) * sizeof *t->end),
+	                       .spill = t->spill};
 	if (t->text)
 		t->cap = bytes + 1;
 	if (t->end)
@@ -28,7 +30,7 @@ enum gt_code gt_texts_reserve(struct gt_texts *t, int64_t n, int64_t bytes, stru
 
 enum gt_code gt_texts_add(struct gt_texts *t, const char *text, size_t n, struct gt_err *err)
 {
-	GT_GROW(t->end, t->end_cap, t->n + 1, err);
+	GT_SPILL_GROW(t->spill, t->end, t->end_cap, t->n + 1, err);
 	t->end[t->n] = t->size;
 	t->n++;
 	enum gt_code code = gt_texts_append(t, text, n, err);
@@ -39,7 +41,7 @@ enum gt_code gt_texts_add(struct gt_texts *t, const char *text, size_t n, struct
 
 enum gt_code gt_texts_append(struct gt_texts *t, const char *text, size_t n, struct gt_err *err)
 {
-	GT_GROW(t->text, t->cap, t->size + (int64_t)n + 1, err);
+	GT_SPILL_GROW(t->spill, t->text, t->cap, t->size + (int64_t)n + 1, err);
 	if (n)
 		memcpy(t->text + t->size, text, n);
 	t->size += (int64_t)n;

@@ -10,6 +10,7 @@
 #define GT_TEXT_TEXTS_H
 
 #include "base/err.h"
+#include "base/spill.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,11 +19,12 @@ struct gt_texts {
 	int64_t size, cap; /* bytes used and allocated in text */
 	int64_t *end;      /* [n] offset in `text` of the end of each text */
 	int64_t n, end_cap;
+	struct gt_spill *spill; /* where text and end are; not owned; NULL: in memory */
 };
 
-void gt_texts_free(struct gt_texts *t);            /* leaves an empty array */
+void gt_texts_free(struct gt_texts *t);            /* leaves an empty array with the same spill */
 uint64_t gt_texts_bytes(const struct gt_texts *t); /* returns the memory of t in bytes */
-/* Allocates memory for n texts with a total of `bytes` bytes, so that gt_texts_add allocates no more. */
+/* Allocates memory of t->spill for n texts with a total of `bytes` bytes, so that gt_texts_add allocates no more. */
 enum gt_code gt_texts_reserve(struct gt_texts *t, int64_t n, int64_t bytes, struct gt_err *err);
 enum gt_code gt_texts_add(struct gt_texts *t, const char *text, size_t n, struct gt_err *err);
 /* Adds bytes to the end of the last text. */

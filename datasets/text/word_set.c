@@ -35,7 +35,7 @@ static enum gt_code resize_array(const struct gt_words *w, void *array, size_t b
 {
 	void **p = array;
 	GT_TRY(gt_words_reserve(w, bytes, err));
-	void *now = realloc(*p, bytes);
+	void *now = gt_spill_resize(w->spill, *p, bytes);
 	if (!now)
 		return gt_fail_memory(err, bytes);
 	*p = now;
@@ -137,8 +137,8 @@ enum gt_code gt_words_add(struct gt_words *w, const char *word, size_t len, int3
 
 void gt_words_free(struct gt_words *w)
 {
-	free(w->offset);
-	free(w->text);
+	gt_spill_free(w->spill, w->offset);
+	gt_spill_free(w->spill, w->text);
 	free(w->slot);
-	*w = (struct gt_words){0};
+	*w = (struct gt_words){.spill = w->spill};
 }

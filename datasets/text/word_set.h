@@ -14,6 +14,7 @@
 #define GT_TEXT_WORD_SET_H
 
 #include "base/err.h"
+#include "base/spill.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +30,7 @@ struct gt_words {
 	uint64_t *offset;          /* [n + 1] offset of each word in text */
 	char *text;
 	uint64_t cap;              /* bytes of memory of text */
+	struct gt_spill *spill;    /* where text and offset are; not owned; NULL: in memory */
 	struct gt_word_slot *slot; /* [slots] hash table */
 	uint32_t slots;            /* power of two; 0: no memory yet */
 	/* set by gt_words_open; 0: hash without a seed, no limit */
@@ -60,6 +62,6 @@ static inline size_t gt_words_len(const struct gt_words *w, int32_t code)
 uint64_t gt_words_bytes(const struct gt_words *w);
 /* Checks that the limit allows `bytes` more. */
 enum gt_code gt_words_reserve(const struct gt_words *w, size_t bytes, struct gt_err *err);
-void gt_words_free(struct gt_words *w); /* leaves an empty set without a limit */
+void gt_words_free(struct gt_words *w); /* leaves an empty set without a limit, with the same spill */
 
 #endif

@@ -117,12 +117,15 @@ struct drawn {
 	int32_t class;
 };
 
-/* The samples in buckets of rising draws. The samples of an id have the same draw, so that they are in the same bucket. */
+/* The samples in buckets of rising draws. The samples of an id have the same draw, so that they are in the same bucket. Only the samples of
+ * some successive buckets are in memory: the division reads the marks of all samples again for the next ones. */
 struct buckets {
-	int64_t n;      /* number of buckets */
-	int64_t *end;   /* [n] end of each bucket in `index`; while buckets are filled, where the next sample goes */
-	int64_t *index; /* the samples, by bucket */
-	struct drawn *drawn; /* [largest bucket] the samples of one bucket, sorted */
+	int64_t n;           /* number of buckets */
+	int64_t *start;      /* [n + 1] number of samples in all buckets before each bucket */
+	int64_t *next;       /* [n] while buckets are filled: number of samples before the next sample of a bucket */
+	int64_t first, last; /* the buckets first ... last - 1 are in memory */
+	int64_t cap;         /* maximum number of samples in memory */
+	struct drawn *drawn; /* [cap] the samples of these buckets, by bucket */
 };
 
 /* The samples of a class that are in "valid" so far. */
@@ -142,50 +145,66 @@ static int by_draw_and_class(const void *a, const void *b)
 	return (x->class > y->class) - (x->class < y->class);
 }
 
-static int64_t find_bucket(const struct division *d, const struct buckets *b, int64_t i)
+static int64_t find_bucket(const struct buckets *b, double draw)
 {
-	return (int64_t)(draw_uniform(d->key, d->mark[i].id) * (double)b->n); /* below n, because a draw is below 1 */
+	return (int64_t)(draw * (double)b->n); /* below n, because a draw is below 1 */
 }
 
 static void free_buckets(struct buckets *b)
 {
-	free(b->end);
-	free(b->index);
+	free(b->start);
+	free(b->next);
 	free(b->drawn);
 }
 
-static enum gt_code fill_buckets(const struct division *d, struct buckets *b, struct gt_err *err)
+static enum gt_code count_buckets(const struct division *d, struct buckets *b, struct gt_err *err)
 {
 	enum { EACH = 1024, MOST = 1 << 16 }; /* samples of a bucket; buckets whose ends stay in the cache */
-	int64_t largest = 0, at = 0;
+	enum { SPARE = 1024, CAP = 1 << 23 }; /* samples in memory: more than are expected in "valid", and at most */
+	int64_t largest = 0;
+	double likely = d->share * (double)d->n * 1.05 + SPARE; /* samples up to the highest draw of a sample in "valid" */
 	*b = (struct buckets){.n = d->n / EACH < MOST ? d->n / EACH + 1 : MOST};
-	GT_CALLOC(b->end, b->n, err);
-	GT_CALLOC(b->index, d->n, err);
+	GT_CALLOC(b->start, b->n + 1, err);
+	GT_CALLOC(b->next, b->n, err);
 	for (int64_t i = 0; i < d->n; i++)
-		b->end[find_bucket(d, b, i)]++;
+		b->start[find_bucket(b, draw_uniform(d->key, d->mark[i].id)) + 1]++;
 	for (int64_t k = 0; k < b->n; k++) {
-		int64_t count = b->end[k];
-		largest = count > largest ? count : largest;
-		b->end[k] = at;
-		at += count;
+		largest = b->start[k + 1] > largest ? b->start[k + 1] : largest;
+		b->start[k + 1] += b->start[k];
 	}
-	for (int64_t i = 0; i < d->n; i++)
-		b->index[b->end[find_bucket(d, b, i)]++] = i;
-	GT_CALLOC(b->drawn, largest, err);
+	b->cap = likely > CAP ? CAP : likely > (double)d->n ? d->n : (int64_t)likely;
+	b->cap = b->cap < largest ? largest : b->cap;
+	GT_CALLOC(b->drawn, b->cap, err);
 	return GT_OK;
 }
 
-/* Writes the samples of bucket k to b->drawn, sorted by draw, id and class. Returns their number. */
-static int64_t sort_bucket(const struct division *d, struct buckets *b, int64_t k)
+/* Collects the samples of as many buckets from `first` on as there is memory for. */
+static void fill_buckets(const struct division *d, struct buckets *b, int64_t first)
 {
-	int64_t begin = k ? b->end[k - 1] : 0, n = b->end[k] - begin;
-	for (int64_t j = 0; j < n; j++) {
-		int64_t i = b->index[begin + j];
-		b->drawn[j] = (struct drawn){draw_uniform(d->key, d->mark[i].id), d->mark[i].id, i, d->stratum[i]};
+	int64_t before = b->start[first];
+	b->first = b->last = first;
+	while (b->last < b->n && b->start[b->last + 1] - before <= b->cap) {
+		b->next[b->last] = b->start[b->last];
+		b->last++;
 	}
-	if (n > 1)
-		qsort(b->drawn, (size_t)n, sizeof *b->drawn, by_draw_and_class);
-	return n;
+	for (int64_t i = 0; i < d->n; i++) {
+		double draw = draw_uniform(d->key, d->mark[i].id);
+		int64_t k = find_bucket(b, draw);
+		if (k >= first && k < b->last)
+			b->drawn[b->next[k]++ - before] = (struct drawn){draw, d->mark[i].id, i, d->stratum[i]};
+	}
+}
+
+/* Returns the samples of bucket k, sorted by draw, id and class, and sets *n to their number. */
+static const struct drawn *sort_bucket(const struct division *d, struct buckets *b, int64_t k, int64_t *n)
+{
+	if (k < b->first || k >= b->last)
+		fill_buckets(d, b, k);
+	struct drawn *s = b->drawn + (b->start[k] - b->start[b->first]);
+	*n = b->start[k + 1] - b->start[k];
+	if (*n > 1)
+		qsort(s, (size_t)*n, sizeof *s, by_draw_and_class);
+	return s;
 }
 
 /* Returns whether the next `same` samples of a class, which have the same id, are in "valid". Samples with the same id stay together, so
@@ -223,11 +242,12 @@ static void divide_buckets(const struct division *d, struct buckets *b, const st
 	for (int64_t k = 0; k < d->strata; k++)
 		open += q[k].take > 0;
 	for (int64_t k = 0; k < b->n && open; k++) {
-		int64_t n = sort_bucket(d, b, k);
+		int64_t n;
+		const struct drawn *s = sort_bucket(d, b, k, &n);
 		for (int64_t i = 0, same; i < n; i += same) {
-			for (same = 1; i + same < n && b->drawn[i + same].id == b->drawn[i].id;)
+			for (same = 1; i + same < n && s[i + same].id == s[i].id;)
 				same++;
-			divide_id(b->drawn + i, same, q, c, &open, is_valid);
+			divide_id(s + i, same, q, c, &open, is_valid);
 		}
 	}
 }
@@ -262,7 +282,7 @@ static enum gt_code split_classes(const struct division *d, char *is_valid, stru
 		is_valid[i] = 0;
 	}
 	gt_class_shares(q, d->strata, d->n, (int64_t)(d->share * (double)d->n + 0.5), true);
-	enum gt_code code = fill_buckets(d, &b, err);
+	enum gt_code code = count_buckets(d, &b, err);
 	if (code == GT_OK)
 		code = take_shares(d, q, &b, is_valid, err);
 	free_buckets(&b);

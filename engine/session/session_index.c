@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/memstream.h"
 #include "base/public.h"
+#include "base/spill.h"
 #include "skipped.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,7 +178,9 @@ static enum gt_code read_and_save(const struct gt_dataset_spec *ds, enum gt_spli
                                   struct gt_err *err)
 {
 	struct gt_index_content is, c = {0};
-	GT_TRY(gt_dataset_read(ds, split, out, err));
+	struct gt_dataset_spec spilling = *ds;
+	spilling.spill_dir = gt_index_make_dir(x->place.dir) ? x->place.dir : NULL;
+	GT_TRY(gt_dataset_read(&spilling, split, out, err));
 	c.data = *out;
 	if (!out->n || has_skipped(ds, split, x) || !gt_data_index_save(x, &c, out->n <= GT_SAMPLES_MAX))
 		return GT_OK;
@@ -204,6 +207,7 @@ enum gt_code gt_session_index_read(const struct gt_session_spec *spec, const str
 		else {
 			gt_index_content_free(&c);
 			code = read_and_save(ds, split, &x, out, err);
+			gt_spill_settle(out->spill);
 		}
 	}
 	snprintf(note, size, "%s", x.note);

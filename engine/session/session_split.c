@@ -1,5 +1,6 @@
 /* Splits the validation samples off the training samples, as data.valid requests. */
 #include "session/session_split.h"
+#include "base/spill.h"
 #include "exec/epoch_order.h"
 #include "exec/split_samples.h"
 #include "fitted.h"
@@ -34,7 +35,9 @@ static enum gt_code divide_marks(const struct gt_conf *c, const int32_t *group, 
 	const struct gt_dataset *d = &out->set[GT_TRAIN];
 	const struct gt_used_samples rule = {.by_draw = out->was.by_draw};
 	char *part = malloc((size_t)d->n), *own = malloc((size_t)d->n);
-	int64_t *index[2] = {malloc((size_t)d->n * sizeof **index), malloc((size_t)d->n * sizeof **index)}, n[2] = {0, 0};
+	int64_t *index[2], n[2] = {0, 0};
+	for (int k = 0; k < 2; k++)
+		index[k] = gt_spill_resize(d->spill, NULL, (size_t)d->n * sizeof **index);
 	bool some = part && own && index[0] && index[1];
 	enum gt_code code = some ? GT_OK : gt_fail_memory(err, (size_t)d->n * sizeof **index);
 	if (code == GT_OK)
@@ -81,12 +84,12 @@ enum gt_code gt_session_split_train(const struct gt_conf *c, const struct gt_dat
 	if (nvalid >= set->n)
 		return gt_conf_refuse(c, "data.valid", err, "expected a fraction that leaves training samples, got %g of %lld samples",
 		                      c->data.valid, (long long)set->n);
-	int32_t *group = c->data.stratify ? malloc((size_t)set->n * sizeof *group) : NULL;
+	int32_t *group = c->data.stratify ? gt_spill_resize(set->spill, NULL, (size_t)set->n * sizeof *group) : NULL;
 	enum gt_code code = GT_OK;
 	if (c->data.stratify)
 		code = group ? find_groups(ds, set, group, &groups, err) : gt_fail_memory(err, (size_t)set->n * sizeof *group);
 	if (code == GT_OK)
 		code = numbers ? divide_numbers(c, nvalid, group, groups, out, err) : divide_marks(c, group, groups, out, err);
-	free(group);
+	gt_spill_free(set->spill, group);
 	return code;
 }

@@ -3,6 +3,8 @@
  *     read: all columns  -->  split as the config will  -->  learn: types  -->  choose: batch, epochs, network  -->  write the text */
 #include "setup/init_table.h"
 #include "base/arena.h"
+#include "base/spill.h"
+#include "data_index.h"
 #include "exec/split_samples.h"
 #include "setup/init_template.h"
 #include "setup/init_text.h"
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define SEED 42     /* seed in the config */
 #define VALID 0.2   /* share of the rows that is reserved for evaluation */
@@ -26,6 +29,7 @@ struct look {
 	const char *path, *name;  /* path: absolute path of the table; name: name of the run */
 	const char *const *target;
 	int ntarget;
+	struct gt_spill *spill; /* where the rows of a large table are */
 	struct gt_data_table table;
 	struct gt_table_facts facts; /* facts fitted to the rows that the config uses for training */
 	int64_t rows, ntrain;
@@ -94,7 +98,7 @@ static enum gt_code check_classes(const struct look *l, int64_t groups, struct g
 static enum gt_code divide_rows(struct look *l, const int32_t *group, int64_t groups, int64_t *train, struct gt_err *err)
 {
 	size_t n = (size_t)l->rows;
-	struct gt_sample_mark *mark = calloc(n, sizeof *mark);
+	struct gt_sample_mark *mark = gt_spill_zeros(l->spill, n, sizeof *mark);
 	char *is_valid = malloc(n);
 	enum gt_code code = mark && is_valid ? GT_OK : gt_fail_memory(err, n * sizeof *mark);
 	for (size_t i = 0; i < n && code == GT_OK; i++)
@@ -105,7 +109,7 @@ static enum gt_code divide_rows(struct look *l, const int32_t *group, int64_t gr
 	for (int64_t i = 0; i < l->rows && code == GT_OK; i++)
 		if (!is_valid[i])
 			train[l->ntrain++] = i;
-	free(mark);
+	gt_spill_free(l->spill, mark);
 	free(is_valid);
 	return code;
 }
@@ -113,8 +117,8 @@ static enum gt_code divide_rows(struct look *l, const int32_t *group, int64_t gr
 /* Computes the facts of the table (types, means, categories) from the rows that the config uses for training. */
 static enum gt_code learn_facts(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
 {
-	int64_t groups = 0, *train = malloc((size_t)l->rows * sizeof *train);
-	int32_t *group = malloc((size_t)l->rows * sizeof *group);
+	int64_t groups = 0, *train = gt_spill_resize(l->spill, NULL, (size_t)l->rows * sizeof *train);
+	int32_t *group = gt_spill_resize(l->spill, NULL, (size_t)l->rows * sizeof *group);
 	enum gt_code code = train && group ? GT_OK : gt_fail_memory(err, (size_t)l->rows * sizeof *train);
 	if (code == GT_OK)
 		code = gt_table_strata(&l->table, spec, group, &groups, err);
@@ -129,8 +133,8 @@ static enum gt_code learn_facts(struct look *l, struct gt_table_spec *spec, stru
 		gt_table_facts_free(&l->facts);
 		code = gt_table_fit(&l->table, spec, train, l->ntrain, &l->facts, err);
 	}
-	free(train);
-	free(group);
+	gt_spill_free(l->spill, train);
+	gt_spill_free(l->spill, group);
 	return code;
 }
 
@@ -219,9 +223,20 @@ static void warn_of_dates(const struct look *l)
 	}
 }
 
+/* The rows of a table that is large enough for an index (data.index) are in temporary files beside the indices, as in later commands. */
+static void open_spill(struct look *l)
+{
+	char dir[GT_PATH_SIZE];
+	struct stat st;
+	if (!stat(l->path, &st) && (uint64_t)st.st_size >= GT_INDEX_LARGE && gt_dataset_cache("index", dir, sizeof dir, NULL) == GT_OK &&
+	    gt_index_make_dir(dir))
+		gt_spill_open(dir, &l->spill);
+}
+
 static enum gt_code inspect_table(struct look *l, struct gt_err *err)
 {
-	struct gt_table_spec spec = {.target = l->target, .ntarget = l->ntarget};
+	open_spill(l);
+	struct gt_table_spec spec = {.target = l->target, .ntarget = l->ntarget, .spill = l->spill};
 	GT_TRY(read_rows(l, &spec, err));
 	if (!l->ntarget)
 		return fail_no_target(l, err);
@@ -341,5 +356,6 @@ enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, 
 	free(l.given);
 	gt_table_facts_free(&l.facts);
 	gt_table_free(&l.table);
+	gt_spill_close(l.spill);
 	return code;
 }

@@ -3,12 +3,12 @@
 # that `gtrain init` writes from each of its templates; a line each, and the sum.
 set -u
 unset GTRAIN_DATA XDG_CACHE_HOME
-export HOME=/nonexistent
 cd "$(dirname "$0")/../.." || exit 1
 gtrain=$1/bin/gtrain
 tests=$1/tests/cli
 shift
 tmp=$(mktemp -d)
+export HOME=$tmp/home # does not exist, and if a program creates it, it is removed
 log=$tmp/log
 trap 'rm -rf "$tmp"' EXIT
 passed=0 failed=0

@@ -115,7 +115,8 @@ TEST(other_settings_and_other_files_are_stale)
 	CHECK(!load(NULL) && strstr(place.note, "another config"));
 	place.place.settings = settings;
 	char changed[4096];
-	snprintf(changed, sizeof changed, "%.*s8\n", (int)strlen(state) - 2, state);
+	snprintf(changed, sizeof changed, "%s", state);
+	changed[strlen(changed) - 2] ^= 1; /* the last digit of the time */
 	place.place.state = changed;
 	CHECK(!load(NULL) && strstr(place.note, "table.csv has changed since"));
 	place.place.state = state;

@@ -13,7 +13,7 @@
 #include <omp.h>
 #include <string.h>
 
-#define TILE (24 << 10)  /* bytes of new rows in a tile, if a row is not larger */
+#define TILE (48 << 10)  /* maximum number of bytes of new rows in a tile, if the rows for one row of the output are not larger */
 #define BAND (384 << 10) /* maximum number of bytes of x that a band reads, if a row is not larger */
 #define GRAIN 1e5        /* minimum number of multiply-adds of a thread, about 2 us */
 
@@ -144,7 +144,7 @@ static void release_pair(struct gt_kernel *head)
 /* Chooses the rows of a tile and the bands. */
 static void divide_work(struct pair *k, int threads)
 {
-	int64_t size = k->wide * k->isa->width * (int64_t)sizeof(float), fresh = TILE / size;
+	int64_t size = k->wide * k->isa->width * (int64_t)sizeof(float), fresh = TILE / size / k->stride * k->stride;
 	k->tile_rows = (fresh > k->stride ? fresh : k->stride) + k->kernel[0] - k->stride;
 	k->tile_rows = smaller_of(k->tile_rows, k->h > k->kernel[0] ? k->h : k->kernel[0]);
 	k->bands = (k->h * k->wide * k->in * (int64_t)sizeof(float) + BAND - 1) / BAND;

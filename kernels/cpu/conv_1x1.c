@@ -16,7 +16,7 @@
 #pragma GCC push_options
 #pragma GCC target("avx512f")
 #include "cpu/vector_avx512.inc"
-#define MR 12
+#define MR 14
 #include "cpu/conv_1x1.inc"
 #pragma GCC pop_options
 
@@ -137,7 +137,7 @@ static enum gt_code launch_conv(struct gt_dev *dev, struct gt_kernel *head, cons
 			memcpy(k->panels + padded_out(k) * k->in, k->b, (size_t)k->out * sizeof *k->b);
 		k->packed = true;
 	}
-	gt_cpu_for(dev, pixels, 24, 12, multiply_pixels, k);
+	gt_cpu_for(dev, pixels, 28, 14, multiply_pixels, k);
 	if (k->finish)
 		gt_cpu_finish(dev, GT_F32, k->finish, k->y, NULL, pixels * k->out);
 	return GT_OK;

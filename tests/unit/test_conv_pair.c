@@ -59,6 +59,8 @@ static void fill(float *x, int64_t n, uint64_t seed)
 /* How a net is planned: with kernels for parameters that may change (oneDNN's), with those for constant ones in two calls, or in one. */
 enum kind { CHANGING, TWO_CALLS, JOINED };
 
+static bool poisoned; /* whether a value of the input is NaN */
+
 /* Executes the evaluation of t. Returns its output, which the caller frees, with *n values. Sets *pairs to the number of joined pairs. */
 static float *run_net(struct net *t, int64_t batch, int threads, enum kind kind, int *pairs, int64_t *n)
 {
@@ -86,6 +88,8 @@ static float *run_net(struct net *t, int64_t batch, int threads, enum kind kind,
 	void *x = malloc(gt_tdesc_bytes(d));
 	float *y = malloc(gt_tdesc_bytes(out));
 	fill(x, gt_tdesc_count(d), 99);
+	if (poisoned)
+		((float *)x)[gt_tdesc_count(d) / 2] = NAN;
 	gt_plan_bind_batch(p, &x, NULL);
 	for (int twice = 0; twice < 2; twice++) /* the first launch packs the weights */
 		for (int i = 0; i < p->ncalls; i++) {
@@ -106,7 +110,7 @@ static void find_difference(const float *a, const float *b, int64_t n, double *w
 {
 	*worst = *size = 0;
 	for (int64_t i = 0; i < n; i++) {
-		*worst = fmax(*worst, fabs((double)a[i] - (double)b[i]));
+		*worst = isnan(a[i]) != isnan(b[i]) ? INFINITY : fmax(*worst, fabs((double)a[i] - (double)b[i]));
 		*size = fmax(*size, fabs((double)b[i]));
 	}
 }
@@ -179,6 +183,33 @@ TEST(same_outputs)
 		if (s->act2)
 			net_add(&t, "act2", s->act2, NULL, NULL);
 		compare_outputs(&t, s->batch, what);
+		net_close(&t);
+	}
+}
+
+/* A NaN of the input reaches all outputs that depend on it, through both activations. */
+TEST(nan_stays)
+{
+	static const char *const acts[] = {"relu", "relu6"};
+	if (!has_kernels())
+		return;
+	for (int i = 0; i < 2; i++) {
+		struct net t;
+		int pairs, nans = 0;
+		int64_t n;
+		net_open(&t, 16, 9, 9);
+		net_add(&t, "expand", "conv2d", "out=40 kernel=1", NULL);
+		net_add(&t, "act", acts[i], NULL, NULL);
+		net_add(&t, "depthwise", "conv2d", "out=40 groups=40 kernel=3 padding=1", NULL);
+		net_add(&t, "act2", acts[i], NULL, NULL);
+		poisoned = true;
+		compare_outputs(&t, 1, acts[i]);
+		float *y = run_net(&t, 1, 1, JOINED, &pairs, &n);
+		poisoned = false;
+		for (int64_t k = 0; k < n; k++)
+			nans += isnan(y[k]);
+		CHECK_MSG(pairs == 1 && nans == 9 * 40, "%s: %d pairs, %d NaN", acts[i], pairs, nans);
+		free(y);
 		net_close(&t);
 	}
 }

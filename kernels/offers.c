@@ -105,6 +105,7 @@ const char *gt_cuda_refuses(const struct gt_opcall *call)
 		return why;
 	switch (call->code) {
 	case GT_OP_LINEAR_DW_UPDATE:
+	case GT_OP_CONV2D_PAIR:
 		return GT_CU_ABSENT;
 	case GT_OP_EMBEDDING_DW_UPDATE:
 	case GT_OP_EMBEDDING_BAG_DW_UPDATE:

@@ -48,6 +48,8 @@
  * linear+loss       The last layer and the loss in one kernel (gt_attr_linear_loss).
  * linear.dx+dw      Computes linear.dx and linear.dw in one kernel.
  * conv2d            y = act(conv(x) + b + res). Only an evaluation has a residual, or an activation other than relu.
+ * conv2d+conv2d     A 1x1 conv2d (x, w, b) and the depthwise conv2d (w2, b2) that reads it, each with its activation and without a
+ *                   residual (gt_attr_conv_pair). The tensor between them is not stored.
  * maxpool2d         idx is the position of the maximum: i32, the offset h * W + w in the input plane, or u8, the offset in the pooling
  *                   window, which includes padding pixels. The gradient of adaptive_maxpool2d is maxpool2d.dx; its idx is i32.
  * batchnorm         y = act(bn(x) + res). In training it updates rmean, rvar and nbt in place.
@@ -133,6 +135,7 @@
 	  "-> y(N,O) metrics:any [dy(N,O)]") \
 	X(GT_OP_LINEAR_BACK, "linear.dx+dw", head_back, linear, "dy(N,O) x(N,I) w:w(O,I) [y(N,I)] -> dx(N,I) dw:f(O,I)+ [db:f(O)+]") \
 	X(GT_OP_CONV2D, "conv2d", conv, conv2d, "x(N,_,_,_)~ w:w(O,_,_,_) [b:f(O)] [res(N,O,P,Q)] -> y(N,O,P,Q)") \
+	X(GT_OP_CONV2D_PAIR, "conv2d+conv2d", conv_pair, conv_pair, "x(N,_,_,_) w:w(C,_,_,_) [b:f(C)] w2:w(C,_,_,_) [b2:f(C)] -> y(N,C,_,_)") \
 	X(GT_OP_CONV2D_DX, "conv2d.dx", conv, conv2d, "dy(N,O,_,_) w:w(O,_,_,_) -> dx(N,_,_,_)") \
 	X(GT_OP_CONV2D_DW, "conv2d.dw", conv, conv2d, "dy(N,O,_,_) x(N,_,_,_)~ -> [dw:f(O,_,_,_)+] [db:f(O)+]") \
 	X(GT_OP_MAXPOOL2D, "maxpool2d", pool, pool2d, "x(N,C,_,_) -> y(N,C,P,Q) [idx:any(N,C,P,Q)]") \
@@ -266,6 +269,10 @@ struct gt_attr_conv2d {
 	int64_t groups;
 	bool bias;   /* operand b is present */
 	int act;     /* activation that was fused into this operation (enum gt_act) */
+};
+
+struct gt_attr_conv_pair {
+	struct gt_attr_conv2d first, second;
 };
 
 struct gt_attr_pool2d {

@@ -71,6 +71,14 @@ static double conv_dw_flops(const struct gt_graph *g, const struct gt_node *n)
 	return conv_flops_of(g, gt_node_operand(n, "dy"), gt_node_first_output(n));
 }
 
+/* Each element of the output needs one filter of w2; each pixel of x, all filters of w. */
+static double conv_pair_flops(const struct gt_graph *g, const struct gt_node *n)
+{
+	const struct gt_tdesc *x = gt_node_desc(g, n, "x");
+	double pixels = (double)(x->dim[0] * x->dim[2] * x->dim[3]), w = (double)gt_tdesc_count(gt_node_desc(g, n, "w"));
+	return 2 * pixels * w + conv_flops_of(g, gt_node_operand(n, "y"), gt_node_operand(n, "w2"));
+}
+
 #define CELLS 65536 /* upper bound of kernel sizes, strides, paddings and dilations, so that their products cannot overflow */
 static const struct gt_attr_def conv_attrs[] = {
     GT_KEY(gt_attr_conv2d, "out", out, GT_ATTR_INT, .def = GT_REQUIRED, .min = 1, .max = GT_MAX_FEATURES, .help = "output channels"),
@@ -163,6 +171,7 @@ const struct gt_op gt_ops_conv[] = {
         .attr_size = sizeof(struct attr_layer_scale),
         .expand = layer_scale_expand,
     },
+    {.code = GT_OP_CONV2D_PAIR, .flops = conv_pair_flops},
     {.code = GT_OP_CONV2D_DX, .flops = conv_dx_flops},
     {.code = GT_OP_CONV2D_DW, .flops = conv_dw_flops},
     GT_OPS_END,

@@ -198,6 +198,7 @@ static const struct {
 	{GT_OP_GELU, gt_fuse_act_of_conv},
 	{GT_OP_SILU, gt_fuse_act_of_conv},
 	{GT_OP_HARDSWISH, gt_fuse_act_of_conv},
+	{GT_OP_CONV2D, gt_fuse_conv_pair}, /* follows the fusions of activations, which both convolutions keep */
 };
 
 enum gt_code gt_plan_fuse_for_backend(struct gt_space *s, struct gt_graph *g, bool accumulate, bool deterministic, struct gt_err *err)

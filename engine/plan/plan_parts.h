@@ -40,6 +40,7 @@ enum gt_code gt_fuse_pool_without_indices(struct gt_fusion *f, int i, struct gt_
 /* Patterns for evaluations in epilogue_fusion.c, each of which tries to rewrite node i. */
 enum gt_code gt_fuse_sum_of_conv(struct gt_fusion *f, int i, struct gt_err *err); /* i: add */
 enum gt_code gt_fuse_act_of_conv(struct gt_fusion *f, int i, struct gt_err *err); /* i: an activation */
+enum gt_code gt_fuse_conv_pair(struct gt_fusion *f, int i, struct gt_err *err); /* i: the depthwise convolution */
 /* Returns the index of the node that computes v, if node `reader` is the only one that reads v; otherwise -1. */
 int gt_fusion_sole_source(const struct gt_graph *g, gt_vid v, int reader);
 

@@ -5,26 +5,10 @@
  *     for each chunk of pixels, part of `in`, panel:    y[chunk][panel] += x[chunk][part] w[part][panel]
  *
  * The order of all sums depends on the shapes only, not on the number of threads. */
+#include "cpu/conv_1x1.h"
 #include "cpu/loops.h"
 #include <omp.h>
 #include <string.h>
-
-/* A block of the result: rows of pixels, and the columns of one panel. */
-struct product {
-	const float *a, *panel, *bias; /* a: [rows][lda]; bias NULL: adds to y */
-	float *y;
-	int64_t lda, ld, rows, n; /* ld: distance between rows of y; n: length of the part of the sum */
-	int64_t cols;             /* columns that exist, at most the width of a panel */
-	const float *next;        /* the panel of the next block. It is prefetched while this one is used, a part in each group of rows */
-	int64_t step;             /* distance in floats between two lines that are prefetched */
-	int act;                  /* enum gt_act: none, relu or relu6 */
-};
-
-struct conv_isa {
-	int64_t width; /* columns of a panel */
-	void (*multiply)(const struct product *p);
-	void (*add_bias)(const float *res, const float *bias, float *y, int64_t rows, int64_t cols);
-};
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -32,7 +16,7 @@ struct conv_isa {
 #pragma GCC push_options
 #pragma GCC target("avx512f")
 #include "cpu/vector_avx512.inc"
-#define MR 12
+#define MR 14
 #include "cpu/conv_1x1.inc"
 #pragma GCC pop_options
 
@@ -43,25 +27,35 @@ struct conv_isa {
 #include "cpu/conv_1x1.inc"
 #pragma GCC pop_options
 
-static const struct conv_isa *choose_isa(void)
+const struct gt_conv_isa *gt_cpu_conv_isa(void)
 {
 	return GT_CPU_AVX512 ? &conv_1x1_avx512 : GT_CPU_AVX2 ? &conv_1x1_avx2 : NULL;
 }
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+
+#include "cpu/vector_neon.inc"
+#define MR 12
+#include "cpu/conv_1x1.inc"
+
+const struct gt_conv_isa *gt_cpu_conv_isa(void)
+{
+	return &conv_1x1_neon;
+}
 #else
-static const struct conv_isa *choose_isa(void)
+const struct gt_conv_isa *gt_cpu_conv_isa(void)
 {
 	return NULL;
 }
 #endif
 
-#define PART 256  /* maximum number of input channels that are summed at once, so that their weights stay in the L1 cache */
 #define CHUNK 200 /* maximum number of pixels of a chunk. Its part of x stays in the L2 cache; each chunk reads all weights */
 
 struct conv {
 	struct gt_cpu_loop loop; /* holds the addresses of the operands; loop.fn is unused */
 	const float *x, *w, *b, *res;
 	float *y;
-	const struct conv_isa *isa;
+	const struct gt_conv_isa *isa;
 	int64_t n, h, wide, p, q, in, out, stride[2];
 	int act, finish; /* enum gt_act: act: applied to each block in registers; finish: applied to the whole output at the end */
 	float *panels;   /* packed weights, then the bias, both padded with zeros to whole panels */
@@ -76,16 +70,20 @@ static int64_t padded_out(const struct conv *k)
 	return (k->out + k->isa->width - 1) / k->isa->width * k->isa->width;
 }
 
-/* Packs panels [begin, end): panel i has rows of `width` values, one row for each input channel. */
+void gt_cpu_pack_panels(const struct gt_conv_isa *isa, const float *w, int64_t in, int64_t out, float *panels, int64_t begin, int64_t end)
+{
+	int64_t width = isa->width;
+	for (int64_t o = begin * width; o < end * width; o++) {
+		float *to = panels + o / width * width * in + o % width;
+		for (int64_t i = 0; i < in; i++)
+			to[i * width] = o < out ? w[o * in + i] : 0;
+	}
+}
+
 static void pack_panels(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct conv *k = ctx;
-	int64_t width = k->isa->width;
-	for (int64_t o = begin * width; o < end * width; o++) {
-		float *to = k->panels + o / width * width * k->in + o % width;
-		for (int64_t i = 0; i < k->in; i++)
-			to[i * width] = o < k->out ? k->w[o * k->in + i] : 0;
-	}
+	gt_cpu_pack_panels(k->isa, k->w, k->in, k->out, k->panels, begin, end);
 }
 
 /* Returns the address of pixel r of the output in the input. */
@@ -105,21 +103,21 @@ static void multiply_pixels(const void *ctx, int64_t begin, int64_t end)
 	const float *bias = k->panels + padded_out(k) * k->in;
 	for (int64_t i = 0; i < chunks; i++) {
 		int64_t r = begin + (end - begin) * i / chunks;
-		struct product p = {.lda = k->in, .ld = k->out, .rows = begin + (end - begin) * (i + 1) / chunks - r};
+		struct gt_product p = {.lda = k->in, .ld = k->out, .rows = begin + (end - begin) * (i + 1) / chunks - r};
 		for (int64_t j = 0; strided && j < p.rows; j++)
 			memcpy(chunk + j * k->in, pixel_of(k, r + j), (size_t)k->in * sizeof *chunk);
 		if (k->res) /* the residual is read in the order of its memory, which is faster than panel by panel */
 			k->isa->add_bias(k->res + r * k->out, bias, k->y + r * k->out, p.rows, k->out);
-		for (int64_t k0 = 0; k0 < k->in; k0 += PART) {
-			bool last = k0 + PART >= k->in;
+		for (int64_t k0 = 0; k0 < k->in; k0 += GT_CONV_PART) {
+			bool last = k0 + GT_CONV_PART >= k->in;
 			p.a = (strided ? chunk : k->x + r * k->in) + k0;
-			p.n = last ? k->in - k0 : PART;
+			p.n = last ? k->in - k0 : GT_CONV_PART;
 			p.act = last ? k->act : GT_ACT_NONE;
 			for (int64_t o = 0; o < k->out; o += width) {
 				p.cols = k->out - o < width ? k->out - o : width;
 				p.panel = k->panels + o * k->in + k0 * width;
 				p.bias = k0 || k->res ? NULL : bias + o;
-				p.next = o + width < k->out ? p.panel + width * k->in : k->panels + (last ? 0 : k0 + PART) * width;
+				p.next = o + width < k->out ? p.panel + width * k->in : k->panels + (last ? 0 : k0 + GT_CONV_PART) * width;
 				p.y = k->y + r * k->out + o;
 				k->isa->multiply(&p);
 			}
@@ -139,7 +137,7 @@ static enum gt_code launch_conv(struct gt_dev *dev, struct gt_kernel *head, cons
 			memcpy(k->panels + padded_out(k) * k->in, k->b, (size_t)k->out * sizeof *k->b);
 		k->packed = true;
 	}
-	gt_cpu_for(dev, pixels, 24, 12, multiply_pixels, k);
+	gt_cpu_for(dev, pixels, 28, 14, multiply_pixels, k);
 	if (k->finish)
 		gt_cpu_finish(dev, GT_F32, k->finish, k->y, NULL, pixels * k->out);
 	return GT_OK;
@@ -156,7 +154,7 @@ enum gt_code gt_cpu_conv_1x1(struct gt_dev *dev, const struct gt_opcall *call, s
 	const struct gt_attr_conv2d *a = call->attr;
 	const struct gt_tdesc *x = gt_opcall_operand(call, "x"), *y = gt_opcall_output(call);
 	struct gt_tdesc *w = gt_opcall_operand(call, "w");
-	const struct conv_isa *isa = choose_isa();
+	const struct gt_conv_isa *isa = gt_cpu_conv_isa();
 	struct conv *k;
 	*out = NULL;
 	if (!isa || !call->constant || a->kernel[0] != 1 || a->kernel[1] != 1 || a->padding[0] || a->padding[1] || a->groups > 1 ||

@@ -97,17 +97,24 @@ static const struct row {
 static const struct row row_addn = {ROW(addn), 32768};
 static const struct row row_gelu_tanh = {ROW(gelu_tanh), 8192}, row_gelu_tanh_dx = {ROW(gelu_tanh_dx), 8192};
 
+static const struct row finish[] = {
+    [GT_ACT_NONE] = {ROW(finish_none), 65536},
+    [GT_ACT_RELU] = {ROW(finish_relu), 65536},
+    [GT_ACT_GELU] = {ROW(finish_gelu), 8192},
+    [GT_ACT_GELU_TANH] = {ROW(finish_gelu_tanh), 8192},
+    [GT_ACT_RELU6] = {ROW(finish_relu6), 65536},
+    [GT_ACT_SILU] = {ROW(finish_silu), 16384},
+    [GT_ACT_HARDSWISH] = {ROW(finish_hardswish), 65536},
+};
+
+void gt_cpu_finish_rows(int act, float *y, int64_t n)
+{
+	struct args c = {.x = {y}, .out = y, .n = 1};
+	finish[act].fn[GT_T_F32](&c, 0, n);
+}
+
 void gt_cpu_finish(const struct gt_dev *dev, enum gt_dtype type, int act, void *y, const void *res, int64_t n)
 {
-	static const struct row finish[] = {
-	    [GT_ACT_NONE] = {ROW(finish_none), 65536},
-	    [GT_ACT_RELU] = {ROW(finish_relu), 65536},
-	    [GT_ACT_GELU] = {ROW(finish_gelu), 8192},
-	    [GT_ACT_GELU_TANH] = {ROW(finish_gelu_tanh), 8192},
-	    [GT_ACT_RELU6] = {ROW(finish_relu6), 65536},
-	    [GT_ACT_SILU] = {ROW(finish_silu), 16384},
-	    [GT_ACT_HARDSWISH] = {ROW(finish_hardswish), 65536},
-	};
 	struct args c = {.x = {y, res}, .out = y, .n = res ? 2 : 1, .f32 = finish[act].fn[GT_T_F32]};
 	gt_cpu_for(dev, n, finish[act].grain, 64, finish[act].fn[gt_cpu_type(type)], &c);
 }

@@ -22,6 +22,7 @@ void gt_cpu_for(const struct gt_dev *dev, int64_t n, int64_t grain, int64_t alig
 
 /* y = act(y + res) over n elements of f32, bf16 or f64 (eltwise.c). act: enum gt_act. res NULL: there is no residual. */
 void gt_cpu_finish(const struct gt_dev *dev, enum gt_dtype type, int act, void *y, const void *res, int64_t n);
+void gt_cpu_finish_rows(int act, float *y, int64_t n); /* y = act(y) in f32, by the calling thread alone */
 /* y = x over n elements, from bf16 to f32 (widen) and from f32 to bf16, rounded to nearest even (narrow; eltwise.c). */
 void gt_cpu_widen(const struct gt_dev *dev, float *y, const uint16_t *x, int64_t n);
 void gt_cpu_narrow(const struct gt_dev *dev, uint16_t *y, const float *x, int64_t n);

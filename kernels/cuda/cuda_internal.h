@@ -71,6 +71,7 @@ typedef enum gt_code gt_cuda_prepare(struct gt_dev *dev, const struct gt_opcall 
 /* The families (opcall.h): a call of family F is prepared by gt_cuda_F, in f32, bf16 and f16. */
 gt_cuda_prepare gt_cuda_none; /* refuses the call */
 #define gt_cuda_linear_dw_update gt_cuda_none
+#define gt_cuda_conv_pair gt_cuda_none
 #define gt_cuda_embedding_update gt_cuda_embedding
 #define GT_X(code, name, family, ...) gt_cuda_prepare gt_cuda_##family;
 GT_OPCODES(GT_X)

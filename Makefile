@@ -320,7 +320,9 @@ check-gpu: tests
 
 ## prove-gpu: on a GPU, in 10 minutes: checks, smoke tests against the CPU, speed; a file and a page for a report (tests/gpu/README.md)
 .PHONY: prove-gpu
-prove-gpu: tests
+prove-gpu: all
+	@tests/gpu/prove.sh --probe $(BUILD)
+	@$(MAKE) --no-print-directory tests
 	@tests/gpu/prove.sh $(BUILD)
 
 ## bench-gpu: the speed table on a GPU, PyTorch beside it

@@ -116,8 +116,8 @@ const struct gt_command_row *gt_command_find(const char *name); /* returns NULL 
 /* command_open.c. Sets *out to the command of a row. If the command is in a plugin, opens the plugin first. GT_EUNAVAILABLE: the plugin is
  * missing or cannot be loaded. GT_EINTERNAL: the plugin and the program are from different builds. */
 enum gt_code gt_command_open(const struct gt_command_row *row, const struct gt_command **out, struct gt_err *err);
-enum gt_code gt_command_unknown(const char *name, struct gt_err *err); /* returns GT_EUSAGE with a message that suggests a similar
-                                                                          command */
+/* Returns GT_EUSAGE with a message that suggests a command similar to `name`. what: "command" or "topic", the role of the word. */
+enum gt_code gt_command_unknown(const char *what, const char *name, struct gt_err *err);
 
 /* The state of the program. main() creates it and passes it to all functions. */
 struct gt_cli {

@@ -1,6 +1,7 @@
 #include "commands.h"
 #include "gtrain.h"
 #include "gtrain_report.h"
+#include <inttypes.h>
 #include <stdio.h>
 
 enum { NARROWEST = 16 }; /* minimum width of the column with names of layers; if less remains, another column is removed */
@@ -107,9 +108,10 @@ static enum gt_code print_ranks(struct gt_cli *cli, const struct gt_bench *b, st
 	return GT_OK;
 }
 
-static enum gt_code print_text(struct gt_cli *cli, const struct gt_bench *b, struct gt_err *err)
+/* world: value of --world, or 0 */
+static enum gt_code print_text(struct gt_cli *cli, const struct gt_bench *b, int64_t world, struct gt_err *err)
 {
-	char ms[GT_UNITS], gflops[GT_UNITS], share[GT_UNITS], a[GT_UNITS], line[400];
+	char ms[GT_UNITS], gflops[GT_UNITS], share[GT_UNITS], a[GT_UNITS], line[400], note[96] = "";
 	struct gt_table t;
 	gt_table_init(&t, cli->arena, "lllrrr");
 	gt_table_head(&t, "layer", "operation", "implementation", "time", "FLOP/s", "share");
@@ -131,8 +133,10 @@ static enum gt_code print_text(struct gt_cli *cli, const struct gt_bench *b, str
 	GT_TRY(gt_table_print(cli, &t, err));
 	if (b->nranks)
 		GT_TRY(print_ranks(cli, b, err));
-	snprintf(line, sizeof line, "%s samples/s on %s, at most %.0f MB of memory%s", gt_units_si(a, b->samples_per_s, ""), b->device,
-	         b->peak_mb, b->nranks ? " on rank 0, whose kernels are listed" : "");
+	if (world)
+		snprintf(note, sizeof note, "; %" PRId64 " ranks together, without the time of communication", world);
+	snprintf(line, sizeof line, "%s samples/s on %s, at most %.0f MB of memory%s%s", gt_units_si(a, b->samples_per_s, ""), b->device,
+	         b->peak_mb, b->nranks ? " on rank 0, whose kernels are listed" : "", note);
 	gt_out(cli, "\n");
 	gt_out_sentence(cli, line);
 	return GT_OK;
@@ -159,7 +163,7 @@ static enum gt_code run_bench(struct gt_cli *cli, struct gt_err *err)
 	else if ((code = gt_cli_ranks(cli, &a->job, &o, err)) == GT_OK)
 		code = gt_bench(conf, &o, steps, &b, err);
 	if (code == GT_OK && b) /* b is NULL if rank 0 is another process; that process has printed the result */
-		code = cli->args.json ? print_json(cli, b, err) : print_text(cli, b, err);
+		code = cli->args.json ? print_json(cli, b, err) : print_text(cli, b, a->job.world, err);
 	gt_bench_free(b);
 	gt_conf_free(conf);
 	return code;

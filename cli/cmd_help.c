@@ -1,17 +1,32 @@
 #include "commands.h"
 #include <string.h>
 
+/* Returns the first command that has an option of this name, or NULL. Commands of missing plugins are skipped. */
+static const char *find_option(const char *option)
+{
+	const struct gt_command *c;
+	for (const struct gt_command_row *row = gt_commands; row->name; row++)
+		if (gt_command_open(row, &c, NULL) == GT_OK)
+			for (const struct gt_option *o = c->options; o && o->name; o++)
+				if (!strcmp(o->name, option))
+					return row->name;
+	return NULL;
+}
+
 static enum gt_code fail_topic(struct gt_cli *cli, const char *topic, struct gt_err *err)
 {
 	bool key = strchr(topic, '.') != NULL;
-	const char *near;
+	const char *near, *command = find_option(topic + strspn(topic, "-"));
+	if (command)
+		return gt_fail(err, GT_EUSAGE, "unknown topic '%.60s'; --%.60s is an option: `gtrain %s -h` explains it", topic,
+		               topic + strspn(topic, "-"), command);
 	GT_TRY(gt_help_nearest(cli, topic, &near, err));
 	if (near)
 		return gt_fail(err, GT_EUSAGE, "unknown %s '%.60s'; did you mean '%s'?", key ? "key" : "topic", topic, near);
 	if (key)
 		return gt_fail(err, GT_EUSAGE, "unknown key '%.60s'; `gtrain help train` explains all keys of the group train, and gtrain.cfg(5) "
 		               "all keys", topic);
-	return gt_command_unknown(topic, err);
+	return gt_command_unknown("topic", topic, err);
 }
 
 static enum gt_code run_help(struct gt_cli *cli, struct gt_err *err)

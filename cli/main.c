@@ -71,25 +71,25 @@ static const struct {
 	                   "weights"},
 };
 
-enum gt_code gt_command_unknown(const char *name, struct gt_err *err)
+enum gt_code gt_command_unknown(const char *what, const char *name, struct gt_err *err)
 {
 	enum { FOREIGN = sizeof foreign / sizeof *foreign };
 	struct gt_guess g = gt_guess_open(name);
 	size_t len = strlen(name);
 	if (len > 4 && strcmp(name + len - 4, ".cfg") == 0)
-		return gt_fail(err, GT_EUSAGE, "unknown command '%.60s'; did you mean 'gtrain run %.60s'?", name, name);
+		return gt_fail(err, GT_EUSAGE, "unknown %s '%.60s'; did you mean 'gtrain run %.60s'?", what, name, name);
 	for (int i = 0; gt_commands[i].name; i++)
 		gt_guess_try(&g, gt_commands[i].name);
 	for (int i = 0; i < FOREIGN; i++)
 		gt_guess_try(&g, foreign[i].word);
 	for (int i = 0; i < FOREIGN; i++)
 		if (g.best == foreign[i].word && !foreign[i].command)
-			return gt_fail(err, GT_EUSAGE, "unknown command '%.60s'; %s", name, foreign[i].advice);
+			return gt_fail(err, GT_EUSAGE, "unknown %s '%.60s'; %s", what, name, foreign[i].advice);
 		else if (g.best == foreign[i].word)
 			g.best = foreign[i].command;
 	if (g.best)
-		return gt_fail(err, GT_EUSAGE, "unknown command '%.60s'; did you mean '%s'?", name, g.best);
-	return gt_fail(err, GT_EUSAGE, "unknown command '%.60s'", name);
+		return gt_fail(err, GT_EUSAGE, "unknown %s '%.60s'; did you mean '%s'?", what, name, g.best);
+	return gt_fail(err, GT_EUSAGE, "unknown %s '%.60s'", what, name);
 }
 
 /* Opens the descriptors 0, 1 and 2 if they are closed. Otherwise the next opened file, such as a checkpoint, would become stdin, stdout or
@@ -114,7 +114,7 @@ static enum gt_code run_command(struct gt_cli *cli, int argc, char **argv, struc
 	if (!cli->args.version && pos < argc) { /* accepts a command after --help, as in `gtrain --help run` */
 		const struct gt_command_row *row = gt_command_find(argv[pos]);
 		if (!row)
-			return gt_command_unknown(argv[pos], err);
+			return gt_command_unknown("command", argv[pos], err);
 		GT_TRY(gt_command_open(row, &cli->command, err));
 		pos++;
 		GT_TRY(gt_options_parse(cli, cli->command, argv, argc, &pos, err));

@@ -48,6 +48,16 @@ bool gt_plugin_installed(const char *name)
 	return !access(path, R_OK);
 }
 
+/* Returns what a user does to get a plugin that not every build has, or "". */
+static const char *find_remedy(const char *name)
+{
+	if (!strcmp(name, "cuda"))
+		return "; `make CUDA=DIR` builds it with the CUDA toolkit in DIR";
+	if (!strcmp(name, "gloo"))
+		return "; install Debian's package libgloo-dev, and build gtrain again";
+	return "";
+}
+
 enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, struct gt_err *err)
 {
 	char dir[PATH_MAX], path[PATH_MAX + 128];
@@ -59,7 +69,8 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 	if (access(path, F_OK) && errno != ENOENT && errno != ENOTDIR)
 		return gt_fail(err, GT_EUNAVAILABLE, "%s cannot be loaded: %.400s: %s", name, path, strerror(errno));
 	if (access(path, F_OK))
-		return gt_fail(err, GT_EUNAVAILABLE, "%s is not installed: there is no %s/../lib/gtrain/%s.so", name, dir, name);
+		return gt_fail(err, GT_EUNAVAILABLE, "%s is not installed: there is no %s/../lib/gtrain/%s.so%s", name, dir, name,
+		               find_remedy(name));
 	/* RTLD_NOW: missing symbols are detected here, and not during a run. */
 	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!so)

@@ -386,7 +386,7 @@ const struct gt_row gt_rows[] = {
      .help = "let GPUs communicate through host memory instead of NCCL; ranks that share a GPU always do"},
     {"parallel.shards", GT_T_INT, AT(parallel.shards), "8", 1, 1024, WORLD,
      .help = "number of virtual shards of a batch; the gradients of each shard are computed separately and summed in a fixed order; a "
-             "power of two, and a multiple of every number of ranks that is used"},
+             "power of two, and a multiple of every number of ranks that is used, which therefore is a power of two, too"},
     {"parallel.sync_bn", GT_T_BOOL, AT(parallel.sync_bn), "false", MODE(GT_MODE_WORDS_OF_PROCESSES),
      .help = "compute the batch statistics of batch normalisation over all ranks"},
     {"parallel.bucket_mb", GT_T_FLOAT, AT(parallel.bucket_mb), "25.0", 0, 4096, GT_R_ABOVE, MODE(GT_MODE_WORDS_OF_PROCESSES),

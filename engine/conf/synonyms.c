@@ -40,7 +40,7 @@ static const struct gt_synonym synonyms[] = {
 	{GT_SYN_KEY, "patience", "train.early_stop.patience"},
 	{GT_SYN_KEY, "early_stopping", "train.early_stop"},
 	{GT_SYN_KEY, "scheduler|lr_scheduler", "train.schedule"},
-	{GT_SYN_KEY, "accumulate_grad_batches|gradient_accumulation_steps", "train.accumulate"},
+	{GT_SYN_KEY, "accumulate_grad_batches|gradient_accumulation_steps|gradient_accumulation", "train.accumulate"},
 	{GT_SYN_KEY, "clip_grad_norm|max_grad_norm", "train.clip_norm"},
 	{GT_SYN_KEY, "clip_grad_value", "train.clip_value"},
 	{GT_SYN_KEY, "optim", "train.optimizer"},

@@ -52,6 +52,7 @@ struct gt_launch_end {
 	char why[1200];     /* "rank 2 was killed by signal 9 (Killed) at step 118"; empty if no rank failed */
 	double end_s;       /* seconds from the detection of the failure to the exit of the last rank */
 	int restarts;       /* number of attempts before this one */
+	int asked;          /* the first signal to this process that asks for the end of the run, also after the last step; 0: none */
 };
 
 /* The checkpoint from which an attempt of an elastic run starts. */

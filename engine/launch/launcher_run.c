@@ -90,14 +90,18 @@ static enum gt_code reserve_descriptors(const struct gt_launch_spec *s, struct g
 	return gt_descriptors_reserve(need, need + SPARE, who, err);
 }
 
-static void restore_signals(const sigset_t *mask, const struct sigaction *chld, int signal_fd)
+/* Returns the first signal that arrived while the run ended and asks for its end, or 0. */
+static int restore_signals(const sigset_t *mask, const struct sigaction *chld, int signal_fd)
 {
 	struct signalfd_siginfo si;
-	while (signal_fd >= 0 && read(signal_fd, &si, sizeof si) == sizeof si) /* discards signals that arrived while the run ended */
-		;
+	int asked = 0;
+	while (signal_fd >= 0 && read(signal_fd, &si, sizeof si) == sizeof si)
+		if (!asked && si.ssi_signo != SIGCHLD && si.ssi_signo != SIGTSTP)
+			asked = (int)si.ssi_signo;
 	gt_fd_close(&signal_fd);
 	sigaction(SIGCHLD, chld, NULL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
+	return asked;
 }
 
 enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_end *end, struct gt_err *err)
@@ -130,7 +134,7 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 		code = gt_attempt_run(&a, argv, &mask, alone, end, err);
 		more = code == GT_OK && next_attempt_args(&a, end, &argv);
 	}
-	restore_signals(&mask, &chld, a.signal_fd);
+	int asked = restore_signals(&mask, &chld, a.signal_fd);
 	prctl(PR_SET_CHILD_SUBREAPER, (unsigned long)reaper);
 	if (code != GT_OK) { /* the attempt could not be started */
 		*end = (struct gt_launch_end){.code = code, .rank = -1, .step = -1, .restarts = a.restarts};
@@ -138,5 +142,6 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 	} else if (end->code != GT_OK) {
 		gt_fail(err, end->code, "%s", end->why);
 	}
+	end->asked = a.stop_signal ? a.stop_signal : asked;
 	return end->code;
 }

@@ -18,6 +18,10 @@ static enum gt_code partition_by_shards(struct gt_session *s, bool train, struct
 {
 	const struct gt_conf *c = s->conf;
 	int64_t v = c->parallel.shards, pieces = c->train.accumulate;
+	if (s->at.ndata & (s->at.ndata - 1)) /* no power of two is a multiple of this number, so no value of parallel.shards helps */
+		return gt_conf_refuse(c, "parallel.shards", err,
+		                      "expected a power of two as the number of ranks that share the batch, with reproducible = \"world\", got %d",
+		                      s->at.ndata);
 	if (v % s->at.ndata)
 		return gt_conf_refuse(c, "parallel.shards", err,
 		                      "expected a multiple of the number of ranks, %d, with reproducible = \"world\", got %lld", s->at.ndata,

@@ -84,7 +84,7 @@ const char *gt_ckpt_near(const char *path, char *buf, size_t size)
 	if (f->n > SHOWN && n < size)
 		snprintf(buf + n, size - n, " and %d more", f->n - SHOWN);
 	if (!f->n)
-		snprintf(buf, size, "; `gtrain run CFG` writes such a directory, by default runs/NAME");
+		snprintf(buf, size, "; `gtrain run CFG` writes such a directory: checkpoint.dir of CFG, or --out DIR");
 	free(f);
 	return buf;
 }

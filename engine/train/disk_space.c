@@ -65,7 +65,8 @@ enum gt_code gt_state_check_space(const struct gt_session *s, const char *dir, b
 	gt_bytes_text(room, sizeof room, free_bytes);
 	if (free_bytes < (uint64_t)bytes)
 		return gt_fail(err, GT_EIO, "%.300s: a checkpoint needs %s (%lld bytes), but only %s (%llu bytes) are free on this disk; free some "
-		               "space, or write to another disk with --out DIR", dir, need, (long long)bytes, room, (unsigned long long)free_bytes);
+		               "space, or %s", dir, need, (long long)bytes, room, (unsigned long long)free_bytes,
+		               resumes ? "move the directory to another disk and resume it there" : "write to another disk with --out DIR");
 	if (!resumes && free_bytes / (uint64_t)count < (uint64_t)bytes)
 		snprintf(text, size, "%.300s: up to %lld checkpoints of %s are on disk at the same time (checkpoint.keep = %lld) and need %s, but "
 		         "only %s are free; free some space, or lower checkpoint.keep", dir, (long long)count, need,

@@ -11,7 +11,8 @@ struct gt_ranks {
 	struct gt_world world;     /* rank and world of this process, from its environment */
 	bool launch;               /* this process starts ranks and is not a rank itself */
 	int nproc;                 /* number of ranks on this host */
-	bool capture;              /* pass the output of rank 0 to opts->say, as "[rank 0] …" */
+	bool capture;              /* pass the output of rank 0 to opts->say, as "[rank 0] …"; a signal that arrives after the last step is a
+	                              failure, too */
 	int threads;               /* parallel.mode = "dp": number of ranks that are threads of the process; else 1 */
 	const char *token_file;    /* file with the authentication token for ranks on several hosts; NULL: none */
 };

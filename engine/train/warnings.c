@@ -1,6 +1,8 @@
 #include "train/warnings.h"
 #include "base/bytes.h"
+#include "base/fileio.h"
 #include "base/plugin.h"
+#include "base/shell_word.h"
 #include "exec/device.h"
 #include "fitted.h"
 #include "gtrain.h"
@@ -400,6 +402,7 @@ enum gt_code gt_warn_skipped(const struct gt_session *s, struct gt_problems *out
 enum gt_code gt_refuse_used(const char *dir, struct gt_err *err)
 {
 	struct gt_ckpt *c;
+	char word[GT_PATH_SIZE];
 	enum gt_code code = gt_ckpt_open(dir, "latest", false, NULL, NULL, &c, NULL);
 	if (code == GT_ENOINPUT)
 		return GT_OK;
@@ -408,7 +411,7 @@ enum gt_code gt_refuse_used(const char *dir, struct gt_err *err)
 	return gt_fail(err, GT_ECANTCREAT,
 	               "%s: the directory contains the checkpoints of another run; continue it with `gtrain resume %s`, or use another "
 	               "directory with --new or --out DIR",
-	               dir, dir);
+	               dir, gt_shell_word(dir, word, sizeof word));
 }
 
 enum gt_code gt_run_new_dir(const struct gt_conf *c, const char *out, int nnodes, struct gt_arena *a, const char **dir, struct gt_err *err)

@@ -111,6 +111,8 @@ same across_stage 'parallel.stage: parallel.mode = "pipe" does not use this key;
 same stage_across 'parallel.stage: parallel.mode = "pipe" does not use this key; zero does' 78 "${pipe[@]}" -s parallel.stage=2
 same across_zero 'parallel.across: parallel.mode = "zero" does not use this key; pipe does' 78 -s parallel.mode=zero -s parallel.across=zero
 same shards 'parallel.shards: expected a multiple of the number of ranks' 78 -s reproducible=world -s parallel.shards=1
+gives shards_three 78 err 'parallel.shards: expected a power of two as the number of ranks that share the batch' check net.cfg --world 3 \
+	-s reproducible=world
 same best 'checkpoint.best.metric: expected a metric of an evaluated split, got "valid/acc"' 78 \
 	-s checkpoint.best.metric=valid/acc -s data.valid=0.001
 check=no same data_missing '/nonexistent does not exist' 66 -s data.name=cifar10 -s data.root=/nonexistent -s data.samples=0 \

@@ -135,6 +135,8 @@ gives cost_other_model 65 err 'no time of linear of fc2' check net.cfg --mode dd
 gives cost_one_rank 64 err 'several ranks, got one rank' check net.cfg --world 1 --link 1Gbit,1ms --times times.json
 gives cost_threads 64 err 'mode = "dp" cannot be combined' check net.cfg --mode dp --world 2 --link 1Gbit,1ms --times times.json
 gives bench_world_nproc 64 err 'world and --nproc cannot be combined' bench net.cfg --world 2 --nproc 2
+gives bench_world_note 0 out '; 2 ranks together, without the time of communication' bench net.cfg --world 2 \
+	-s parallel.mode=ddp --steps 2
 gives suggest_no_world 64 err 'expected --world N' check net.cfg --suggest
 gives suggest_memory 64 err 'such as 80G or 79.5GiB, got much' check net.cfg --suggest --world 4 --memory much
 gives memory_alone 64 err 'expected the option --suggest too' check net.cfg --world 4 --memory 80G

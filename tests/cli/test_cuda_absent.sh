@@ -23,7 +23,9 @@ for d in cuda cuda:3; do
 	name=device_${d//:/_}_is_refused
 	"$GTRAIN" run "$GTRAIN_SRC/configs/fmnist_mlp.cfg" --device "$d" -o "$tmp/run" >"$tmp/out" 2>"$tmp/err"
 	rc=$?
+	# shellcheck disable=SC2016 # a backquote of the message
 	if [ $rc != 69 ]; then fail "$name" "status $rc, not 69: $(head -n 1 "$tmp/err")"
+	elif [ ! -e "$plugin" ] && ! grep -qF '; `make CUDA=DIR` builds it' "$tmp/err"; then fail "$name" "no remedy: $(head -n 1 "$tmp/err")"
 	elif ! grep -qE "$reason" "$tmp/err"; then fail "$name" "no reason: $(head -n 1 "$tmp/err")"
 	else pass "$name"; fi
 done

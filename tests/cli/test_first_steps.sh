@@ -106,8 +106,12 @@ for c in 'eval fmnist_mlp' 'predict fmnist_mlp x.png' 'inspect fmnist_mlp' 'expo
 done
 (cd deep && "$gtrain" eval runs/none 2>err)
 # shellcheck disable=SC2016
-grep -q 'this path does not exist; `gtrain run CFG` writes such a directory, by default runs/NAME' deep/err && pass near_none ||
-	fail near_none "$(cat deep/err)"
+grep -q 'this path does not exist; `gtrain run CFG` writes such a directory: checkpoint.dir of CFG, or --out DIR' deep/err &&
+	pass near_none || fail near_none "$(cat deep/err)"
+
+# The command that a message shows can be copied, also if the name of the run has spaces.
+run run tiny.cfg "${quick[@]}" -o "with space"
+gives quoted_resume 73 err "continue it with \`gtrain resume 'with space'\`" run tiny.cfg "${quick[@]}" -o "with space"
 
 # Small losses, and scores that say nothing.
 run eval runs/one

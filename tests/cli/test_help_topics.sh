@@ -21,6 +21,7 @@ has key train.optimizer.lr ' value float' ' range 0..' ' default none: the key i
 	' example train = { optimizer = { lr = 0.001; }; };'
 has key_of_entry 'data.augment[].pad' ' with data.augment[].type = pad_crop' ' example { pad = 4; }'
 has key_without_brackets data.augment.pad 'data.augment[].pad'
+has key_of_torchrun gradient_accumulation train.accumulate
 has key_group mlflow log.mlflow.uri log.mlflow.experiment
 has key_elsewhere batch_size data.batch ' example data = { batch = 128; };'
 has key_values eval.tta ' values none' ' mirror: average the logits of an image and its mirror image'
@@ -46,8 +47,9 @@ for list in layers:conv2d losses:huber optimizers:lamb schedules:cyclic transfor
 done
 gives nearest_word 64 err "unknown topic 'conv3'; did you mean 'conv2d'?" help conv3
 gives nearest_key 64 err "unknown key 'train.optimiser.lr'; did you mean 'train.optimizer.lr'?" help train.optimiser.lr
-gives unknown 64 err "unknown command 'xyzzyx'" help xyzzyx
-gives advice 64 err "unknown command 'serve'; gtrain has no server" help serve
+gives unknown 64 err "unknown topic 'xyzzyx'" help xyzzyx
+gives option_as_topic 64 err "unknown topic 'nnodes'; --nnodes is an option: \`gtrain run -h\` explains it" help nnodes
+gives advice 64 err "unknown topic 'serve'; gtrain has no server" help serve
 
 # No line is wider than 80 columns but for one word, and a value that the help prints as an example is accepted.
 for topic in train data model parallel checkpoint layers conv2d lamb; do "$gtrain" help $topic; done >"$tmp/all"

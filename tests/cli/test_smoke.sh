@@ -193,3 +193,19 @@ if [ "$rc" = 143 ] && [ -z "$(left)" ] && ! pgrep -P $pid >/dev/null; then
 else
 	fail terminated "status $rc, left: $(left) $(cat "$tmp/err")"
 fi
+
+# A signal that arrives when the ranks of a phase have made their last step ends the test too.
+bad=
+for n in 1 2 3 4 5 6; do
+	"$gtrain" run "$src/configs/lenet.cfg" --smoke --out "$tmp/late$n" >"$tmp/out" 2>"$tmp/err" &
+	pid=$!
+	for _ in $(seq 4000); do
+		grep -q '"event":"end"' "$tmp/late$n/run/metrics.jsonl" 2>/dev/null && break
+		sleep 0.002
+	done
+	kill -TERM $pid
+	wait $pid
+	rc=$?
+	[ "$rc" = 143 ] || bad="$bad $n: status $rc, $(tail -n 1 "$tmp/out")"
+done
+[ -z "$bad" ] && pass terminated_after_the_last_step || fail terminated_after_the_last_step "$bad"

@@ -1,10 +1,11 @@
 #!/bin/bash
-# prove.sh [BUILD]: what a card shows about the CUDA backend, in one file and a page of text for a report (make prove-gpu), from a build
-# tree or a folder of `make gpu-folder`. In PROVE_BUDGET seconds (600), the most informative work first: facts about the card and its
-# libraries; the sections of check.sh; `gtrain run CFG --smoke --against cpu` of the configs; compute-sanitizer; bench.sh. What did not fit
-# is listed. Writes gpu-proof-CARD-COMMIT.json, .txt (the page) and .log (all lines of check.sh) into $OUT or BUILD, again after each part,
-# so that a run that is interrupted, or a machine that stops, leaves what was done until then.
-# Ends with 0 if nothing failed, 1 if something did, 69 without a usable GPU, 128 + N after signal N.
+# prove.sh [--probe] [BUILD]: what a card shows about the CUDA backend, in one file and a page of text for a report (make prove-gpu), from
+# a build tree or a folder of `make gpu-folder`. In PROVE_BUDGET seconds (600), the most informative work first: facts about the card and
+# its libraries; the sections of check.sh; `gtrain run CFG --smoke --against cpu` of the configs; compute-sanitizer; bench.sh. What did not
+# fit is listed. Writes gpu-proof-CARD-COMMIT.json, .txt (the page) and .log (all lines of check.sh) into $OUT or BUILD, again after each
+# part, so that a run that is interrupted, or a machine that stops, leaves what was done until then.
+# Ends with 0 if nothing failed, 1 if something did, 69 without a usable GPU, 128 + N after signal N. --probe: only looks for a GPU, so
+# that `make prove-gpu` needs no minutes for the tests' programs before it says that there is none.
 # Environment: PROVE_BUDGET; PROVE_CHECKS (sections of check.sh, all), PROVE_CONFIGS (names in configs/, or files; all); "none": none;
 # PROVE_BENCH= (empty): no bench.sh; TORCH_PYTHON (python3: one that has torch). On the host's CUDA runtime (BUILD=build/cudasim) all of it
 # is shortened: a ResNet takes minutes there.
@@ -12,6 +13,11 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 src=$(cd "$here/../.." && pwd)
+probe=
+if [ "${1:-}" = --probe ]; then
+	probe=yes
+	shift
+fi
 build=${1:-}
 [ -n "$build" ] || build=$([ -x "$src/bin/gtrain" ] && echo "$src" || echo "$src/build")
 build=$(cd "$build" && pwd) || exit 66
@@ -32,6 +38,7 @@ if ! grep -q '"usable":true' <<<"$row"; then
 	echo "prove-gpu: no usable GPU: ${why:-there is no CUDA backend in $build}" >&2
 	exit 69
 fi
+[ -z "$probe" ] || exit 0
 card=$(sed -n 's/.*"name":"\([^"]*\)".*/\1/p' <<<"$row")
 proof=${OUT:-$build}/gpu-proof-$(tr -cs 'A-Za-z0-9.\n' '[-*]' <<<"$card")-$commit
 

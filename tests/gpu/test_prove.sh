@@ -55,6 +55,14 @@ else
 	[ $rc = 69 ] && grep -q '^prove-gpu: no usable GPU: .' "$tmp/none/out" && [ ! -e "$json" ] && [ ! -e "$page" ] ||
 		why="status $rc: $(tail -n 1 "$tmp/none/out")"
 	ok prove_without_a_gpu "$why"
+	why=$(make -n -C "$GTRAIN_SRC" BUILD="$GTRAIN_BUILD" prove-gpu 2>&1 |
+		grep -n 'prove.sh --probe\|LINK.*tests/\|prove.sh [^-]' | head -n 1)
+	[[ $why = *'prove.sh --probe'* ]] && why= || why="the first command is: $why"
+	ok probe_before_tests "$why"
+	"$here/prove.sh" --probe "$GTRAIN_BUILD" >"$tmp/probe" 2>&1
+	rc=$?
+	[ $rc = 69 ] && grep -q '^prove-gpu: no usable GPU: .' "$tmp/probe" && why= || why="status $rc: $(cat "$tmp/probe")"
+	ok probe_without_a_gpu "$why"
 fi
 sim_needed prove_simulated
 

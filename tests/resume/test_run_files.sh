@@ -107,6 +107,14 @@ fi
 disk disk_full_dry 74 "$needs" $((bytes - 1024)) --dry-run
 disk disk_full_dry_ranks 74 "$needs" $((bytes - 1024)) --dry-run -s parallel.mode=ddp --nproc 2
 disk disk_full_ranks 74 "$needs" $((bytes - 1024)) -s parallel.mode=ddp --nproc 2
+LD_PRELOAD=$tmp/small_disk.so SMALL_DISK=$((bytes - 1024)) timeout 20 "$GTRAIN" resume "$tmp/size" -s train.epochs=6 \
+	>"$tmp/out" 2>"$tmp/log"
+if [ $? = 74 ] && grep -q 'free some space, or move the directory to another disk and resume it there' "$tmp/log" &&
+	! grep -q -e '--out' "$tmp/log"; then
+	ok disk_full_resume
+else
+	echo "not ok disk_full_resume: $(cat "$tmp/log")"
+fi
 disk disk_keep 0 'warning: .*u/a: up to 4 checkpoints of .* (checkpoint.keep = 3) and need .*, but only' $((said * 3)) -s train.epochs=6
 disk disk_enough 0 '' $((bytes * 8 + 100000)) -s train.epochs=6
 mkdir "$tmp/u" "$tmp/u/empty" "$tmp/u/other"

@@ -141,17 +141,19 @@ static void release_dw(struct gt_kernel *head)
 	free(k);
 }
 
-/* Returns whether direct sums of this file are faster than oneDNN's kernels, which are as fast for many channels with AVX-512. Filters that
- * do not overlap are products of matrices. */
+/* Returns whether direct sums of this file are faster than oneDNN's kernels: with AVX-512 only for few input channels. Filters that do not
+ * overlap are products of matrices. */
 static bool supports_shape(const struct gt_attr_conv2d *a, int64_t in, int64_t out)
 {
 	int64_t groups = a->groups > 1 ? a->groups : 1;
 	if (a->dilation[0] != 1 || a->dilation[1] != 1 || a->padding[0] >= a->kernel[0] || a->padding[1] >= a->kernel[1] ||
 	    (a->stride[0] >= a->kernel[0] && a->stride[1] >= a->kernel[1]))
 		return false;
-	if (groups > 1)
-		return in / groups >= 8 && out / groups >= 8;
-	return in < 16 || (!GT_CPU_AVX512 && (a->stride[0] > 1 || a->stride[1] > 1));
+	if (groups == 1 && in < 16)
+		return true;
+	if (GT_CPU_AVX512)
+		return false;
+	return groups > 1 ? in / groups >= 8 && out / groups >= 8 : a->stride[0] > 1 || a->stride[1] > 1;
 }
 
 /* Allocates the positions of the weights and of the values. */

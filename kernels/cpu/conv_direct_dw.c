@@ -1,5 +1,5 @@
-/* Gradients of the weights of convolutions in f32 by direct sums, in the shapes in which they are faster than oneDNN's. Every weight is the
- * sum over all pixels of dy * x, with x at the pixel that its tap meets:
+/* Gradients of the weights of convolutions in f32 by direct sums, for processors with AVX2 and without AVX-512, in the shapes in which they
+ * are faster than oneDNN's. Every weight is the sum over all pixels of dy * x, with x at the pixel that its tap meets:
  *
  *     rows of all images --parts--> bands of rows --> panels of output channels --> blocks of weights
  *
@@ -46,13 +46,6 @@ struct dw_isa {
 #include <immintrin.h>
 
 #pragma GCC push_options
-#pragma GCC target("avx512f")
-#include "cpu/vector_avx512.inc"
-#define NV 4
-#include "cpu/conv_direct_dw.inc"
-#pragma GCC pop_options
-
-#pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #include "cpu/vector_avx2.inc"
 #define NV 2
@@ -61,7 +54,7 @@ struct dw_isa {
 
 static const struct dw_isa *choose_isa(void)
 {
-	return GT_CPU_AVX512 ? &direct_dw_avx512 : GT_CPU_AVX2 ? &direct_dw_avx2 : NULL;
+	return GT_CPU_AVX2 && !GT_CPU_AVX512 ? &direct_dw_avx2 : NULL;
 }
 #else
 static const struct dw_isa *choose_isa(void)
@@ -141,19 +134,16 @@ static void release_dw(struct gt_kernel *head)
 	free(k);
 }
 
-/* Returns whether direct sums of this file are faster than oneDNN's kernels: with AVX-512 only for few input channels. Filters that do not
- * overlap are products of matrices. */
+/* Returns whether direct sums of this file are faster than oneDNN's kernels. Filters that do not overlap are products of matrices. */
 static bool supports_shape(const struct gt_attr_conv2d *a, int64_t in, int64_t out)
 {
 	int64_t groups = a->groups > 1 ? a->groups : 1;
 	if (a->dilation[0] != 1 || a->dilation[1] != 1 || a->padding[0] >= a->kernel[0] || a->padding[1] >= a->kernel[1] ||
 	    (a->stride[0] >= a->kernel[0] && a->stride[1] >= a->kernel[1]))
 		return false;
-	if (groups == 1 && in < 16)
-		return true;
-	if (GT_CPU_AVX512)
-		return false;
-	return groups > 1 ? in / groups >= 8 && out / groups >= 8 : a->stride[0] > 1 || a->stride[1] > 1;
+	if (groups > 1)
+		return in / groups >= 8 && out / groups >= 8;
+	return in < 16 || a->stride[0] > 1 || a->stride[1] > 1;
 }
 
 /* Allocates the positions of the weights and of the values. */

@@ -56,8 +56,7 @@ TEST(conv_bits)
 	static const struct shape dw[] = {
 		{3, 24, 14, 13, 24, 5, 1, 2, 24}, /* depthwise; 42 rows are divided into 16 parts */
 		{1, 16, 9, 70, 16, 3, 2, 1, 16}, /* a wide image */
-		{5, 3, 30, 31, 20, 3, 1, 1, 1},   /* few input channels */
-	}, grouped = {3, 16, 9, 11, 16, 3, 2, 1, 4}, direct[] = {
+	}, grouped = {3, 16, 9, 11, 16, 3, 2, 1, 4}, first = {5, 3, 30, 31, 20, 3, 1, 1, 1}, direct[] = {
 		{2, 48, 12, 10, 96, 3, 1, 1, 2},
 		{2, 24, 15, 17, 40, 3, 2, 1, 1},
 		{1, 512, 6, 6, 1024, 3, 2, 1, 1}, /* so many weights that the rows are one part, and the panels are divided */
@@ -69,6 +68,8 @@ TEST(conv_bits)
 	for (size_t i = 0; i < sizeof dw / sizeof *dw; i++)
 		check_shape(&dw[i], false);
 	check_shape(&grouped, true);
+	if (!GT_CPU_AVX512)
+		check_shape(&first, false);
 	for (size_t i = 0; i < sizeof direct / sizeof *direct && !GT_CPU_AVX512; i++) /* with AVX-512, oneDNN computes them */
 		check_shape(&direct[i], true);
 }

@@ -1,17 +1,20 @@
-/* Convolutions in f32 with groups of few channels, as many in as out: depthwise convolutions (one channel) whose weights are constant, and
- * forward passes and gradients by x of groups of 2, 4 and 8 channels. The weights are copied to [kernel rows * columns][channels of a
- * group][channels], so that vectors hold neighbouring channels of one pixel: a vector of the input contains the groups of a vector of the
- * output, and each of the channels of a group is distributed to the lanes of its group. A row of the output is computed a few pixels at a
- * time, which share the load of each weight; bias, residual and activation are applied in registers.
+/* Forward passes and gradients by x of convolutions in f32 with groups of 1, 2, 4 or 8 channels, as many in as out (conv_grouped_dw.c:
+ * gradients of the weights). The weights are copied to [kernel rows * columns][channels of a group][channels], so that vectors hold
+ * neighbouring channels of one pixel: a vector of the input contains the groups of a vector of the output, and each of the channels of a
+ * group is distributed to the lanes of its group. A row of the output is computed a few pixels at a time, which share the load of each
+ * weight; bias, residual and activation are applied in registers.
  *
- * The gradient by x of a convolution with stride 1 is the convolution of dy with filters rotated by 180 degrees, in which the input and the
- * output channels of a group are exchanged.
+ * The gradient by x is the convolution of dy, with stride - 1 zeros between its pixels, with filters rotated by 180 degrees, in which the
+ * input and the output channels of a group are exchanged. The taps that meet these zeros are left out: with stride 2 each pixel of dx has
+ * only every second row and column of the filter.
  *
  * Each element is one sum in the order of the filter, for any number of threads. */
 #include "cpu/loops.h"
 #include <string.h>
 
-#define MOST 8 /* maximum number of channels of a group */
+#define MOST 8   /* maximum number of channels of a group */
+#define PIXELS 6 /* maximum number of pixels that are computed together */
+#define WIDE 32  /* minimum number of columns of a wide image */
 
 struct grouped {
 	struct gt_cpu_loop loop; /* holds the addresses of the operands; loop.fn is unused */
@@ -19,13 +22,45 @@ struct grouped {
 	float *y;
 	void (*row)(const struct grouped *k, int64_t row); /* computes row `row` of all images' rows */
 	int64_t channels, h, wide, p, q, kernel[2], stride[2], padding[2];
+	int64_t apart[2];        /* dx: the stride of the convolution; forward: 1 */
 	int64_t size;            /* number of channels of a group */
 	int32_t lanes[MOST][16]; /* for each channel of a group, the lanes of the input that are multiplied with a vector of its weights */
 	int act, finish;         /* enum gt_act: act: applied to each row in registers; finish: applied to the whole output at the end */
 	int64_t rows;            /* rows of the output, of all images */
+	int64_t *at;             /* for each weight [out][in of a group][tap], its position in w */
 	float *filters;          /* the weights, then the bias, which is 0 if it is absent */
 	bool dx, constant, copied;
 };
+
+/* The taps along one axis that are inside the image for a position of the output: begin, begin + apart, … below end. from: the position in
+ * the input of tap `begin`. */
+struct taps {
+	int64_t begin, end, from;
+};
+
+static inline struct taps find_taps(const struct grouped *k, int axis, int64_t at)
+{
+	int64_t apart = k->apart[axis], size = axis ? k->wide : k->h, first = at * k->stride[axis] - k->padding[axis];
+	struct taps t = {.begin = -first, .end = (size - 1) * apart - first + 1};
+	if (first >= 0)
+		t.begin = apart > 1 ? (apart - first % apart) % apart : 0;
+	t.from = apart > 1 ? (first + t.begin) / apart : first + t.begin;
+	if (t.end > k->kernel[axis])
+		t.end = k->kernel[axis];
+	return t;
+}
+
+/* Returns the number of pixels, from column q on, that use all taps of their kind: 6, 4, 2 or, also at the border, 1. */
+static inline int count_together(const struct grouped *k, int64_t q)
+{
+	int64_t apart = k->apart[1], first = q * k->stride[1] - k->padding[1];
+	for (int n = PIXELS; n > 1; n -= 2) {
+		int64_t last = q + (n - 1) * apart;
+		if (first > -apart && last < k->q && last * k->stride[1] - k->padding[1] + k->kernel[1] <= (k->wide - 1) * apart + 1)
+			return n;
+	}
+	return 1;
+}
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -63,9 +98,9 @@ static void copy_filters(struct grouped *k)
 	int64_t taps = k->kernel[0] * k->kernel[1], n = k->channels, size = k->size;
 	for (int64_t c = 0; c < n; c++)
 		for (int64_t i = 0; i < size; i++) {
-			const float *from = k->w + (k->dx ? (c / size * size + i) * size + c % size : c * size + i) * taps;
+			const int64_t *at = k->at + (k->dx ? (c / size * size + i) * size + c % size : c * size + i) * taps;
 			for (int64_t t = 0; t < taps; t++)
-				k->filters[(t * size + i) * n + c] = from[k->dx ? taps - 1 - t : t];
+				k->filters[(t * size + i) * n + c] = k->w[at[k->dx ? taps - 1 - t : t]];
 		}
 	if (k->b)
 		memcpy(k->filters + taps * size * n, k->b, (size_t)n * sizeof *k->b);
@@ -94,18 +129,39 @@ static enum gt_code launch_grouped(struct gt_dev *dev, struct gt_kernel *head, c
 static void release_grouped(struct gt_kernel *head)
 {
 	free(((struct grouped *)head)->filters);
+	free(((struct grouped *)head)->at);
 	free(head);
 }
 
-/* Returns whether the groups of a convolution are those of this file. */
-static bool supports_groups(const struct gt_opcall *call, const struct gt_attr_conv2d *a, int64_t in, int64_t out, bool dx)
+/* Returns whether the groups of a convolution are those of this file, and whether it is faster than oneDNN's kernels: these are faster for
+ * depthwise convolutions, except for dx of wide images, whose weights then have the layout of oneDNN's forward pass. */
+static bool supports_groups(const struct gt_opcall *call, const struct gt_tdesc *x, const struct gt_tdesc *y)
 {
-	int64_t size = a->groups > 0 ? in / a->groups : 0;
-	if (in != out || a->groups < 2 || in < 8 || a->dilation[0] != 1 || a->dilation[1] != 1)
+	const struct gt_attr_conv2d *a = call->attr;
+	int64_t size = a->groups > 0 ? x->dim[1] / a->groups : 0;
+	bool dx = call->code == GT_OP_CONV2D_DX;
+	if (x->dim[1] != y->dim[1] || a->groups < 2 || x->dim[1] < 8 || a->dilation[0] != 1 || a->dilation[1] != 1)
 		return false;
-	if (dx && (a->stride[0] != 1 || a->stride[1] != 1 || a->padding[0] >= a->kernel[0] || a->padding[1] >= a->kernel[1]))
+	if (dx && (a->padding[0] >= a->kernel[0] || a->padding[1] >= a->kernel[1]))
 		return false;
-	return size == 1 ? call->constant : size == 2 || size == 4 || size == 8;
+	if (size == 1)
+		return dx ? a->stride[0] == 1 && a->stride[1] == 1 && x->dim[3] >= WIDE : call->constant;
+	return size == 2 || size == 4 || size == 8;
+}
+
+/* Allocates the filters, and the positions of the weights. */
+static enum gt_code fill_tables(struct grouped *k, const struct gt_tdesc *w, struct gt_err *err)
+{
+	int64_t taps = k->kernel[0] * k->kernel[1], weights = k->channels * k->size * taps;
+	k->filters = calloc((size_t)(weights + k->channels), sizeof *k->filters);
+	k->at = malloc((size_t)weights * sizeof *k->at);
+	if (!k->filters || !k->at)
+		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", (size_t)weights * (sizeof *k->at + sizeof *k->filters));
+	for (int64_t i = 0; i < weights; i++) {
+		int64_t t = i % taps, index[4] = {i / taps / k->size, i / taps % k->size, t / k->kernel[1], t % k->kernel[1]};
+		k->at[i] = gt_tdesc_offset(w, index);
+	}
+	return GT_OK;
 }
 
 enum gt_code gt_cpu_conv_grouped(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -117,8 +173,7 @@ enum gt_code gt_cpu_conv_grouped(struct gt_dev *dev, const struct gt_opcall *cal
 	struct grouped *k;
 	(void)dev;
 	*out = NULL;
-	if (!choose_row() || !supports_groups(call, a, x->dim[1], y->dim[1], dx) || x->dtype != GT_F32 || w->dtype != GT_F32 ||
-	    (!w->any && !gt_tdesc_plain(w)))
+	if (!choose_row() || !supports_groups(call, x, y) || x->dtype != GT_F32 || w->dtype != GT_F32)
 		return GT_OK;
 	GT_LOOP_NEW(k, slots, call, "conv_grouped", err);
 	k->loop.head.launch = launch_grouped;
@@ -130,7 +185,7 @@ enum gt_code gt_cpu_conv_grouped(struct gt_dev *dev, const struct gt_opcall *cal
 	k->channels = x->dim[1], k->h = x->dim[2], k->wide = x->dim[3], k->p = y->dim[2], k->q = y->dim[3];
 	k->rows = y->dim[0] * k->p;
 	for (int i = 0; i < 2; i++) {
-		k->kernel[i] = a->kernel[i], k->stride[i] = a->stride[i];
+		k->kernel[i] = a->kernel[i], k->stride[i] = dx ? 1 : a->stride[i], k->apart[i] = dx ? a->stride[i] : 1;
 		k->padding[i] = dx ? a->kernel[i] - 1 - a->padding[i] : a->padding[i];
 	}
 	for (int64_t i = 0; i < k->size; i++)
@@ -138,14 +193,14 @@ enum gt_code gt_cpu_conv_grouped(struct gt_dev *dev, const struct gt_opcall *cal
 			k->lanes[i][lane] = (int32_t)(lane / k->size * k->size + i);
 	if (!dx)
 		*(a->act == GT_ACT_RELU || a->act == GT_ACT_RELU6 ? &k->act : &k->finish) = a->act;
-	size_t n = (size_t)((k->kernel[0] * k->kernel[1] * k->size + 1) * k->channels);
-	if (!(k->filters = calloc(n, sizeof *k->filters))) {
-		release_grouped(&k->loop.head);
-		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", n * sizeof *k->filters);
-	}
 	if (w->any) {
 		w->layout = gt_tdesc_make(GT_F32, 4, w->dim, false).layout;
 		w->any = false;
+	}
+	enum gt_code code = fill_tables(k, w, err);
+	if (code != GT_OK) {
+		release_grouped(&k->loop.head);
+		return code;
 	}
 	*out = &k->loop.head;
 	return GT_OK;

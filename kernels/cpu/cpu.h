@@ -54,8 +54,8 @@ gt_cpu_prepare gt_cpu_none; /* prepares no kernel and refuses the call */
 GT_OPCODES(GT_X)
 #undef GT_X
 gt_cpu_prepare gt_cpu_update, gt_cpu_muon; /* the updates: update.c, dnnl_muon.c */
-/* conv_1x1.c and conv_grouped.c, for gt_cpu_conv; they set *out to NULL if the call is not a convolution that they compute */
-gt_cpu_prepare gt_cpu_conv_1x1, gt_cpu_conv_grouped;
+/* conv_1x1.c, conv_grouped.c, … for gt_cpu_conv; they set *out to NULL if the call is not a convolution that they compute */
+gt_cpu_prepare gt_cpu_conv_1x1, gt_cpu_conv_grouped, gt_cpu_conv_grouped_dw, gt_cpu_conv_direct, gt_cpu_conv_direct_dw;
 gt_cpu_prepare gt_cpu_winograd_conv; /* winograd.c, for gt_cpu_conv; sets *out to NULL if Winograd's algorithm does not suit the call */
 gt_cpu_prepare gt_dnnl_linear; /* gt_cpu_linear calls it (dnnl_conv.c) */
 gt_cpu_prepare gt_cpu_linear_dw_bf16; /* linear_dw_bf16.c, for gt_cpu_linear; sets *out to NULL if it does not support the call */

@@ -387,11 +387,12 @@ enum gt_code gt_cpu_conv(struct gt_dev *dev, const struct gt_opcall *call, struc
 		if (*out)
 			return GT_OK;
 	}
-	if (j.pass != GT_DNNL_DW) {
-		GT_TRY(gt_cpu_conv_grouped(dev, call, out, err));
-		if (*out)
-			return GT_OK;
-	}
+	GT_TRY((j.pass == GT_DNNL_DW ? gt_cpu_conv_grouped_dw : gt_cpu_conv_grouped)(dev, call, out, err));
+	if (*out)
+		return GT_OK;
+	GT_TRY((j.pass == GT_DNNL_DW ? gt_cpu_conv_direct_dw : gt_cpu_conv_direct)(dev, call, out, err));
+	if (*out)
+		return GT_OK;
 	return prepare_kernel(&j, out, err);
 }
 

@@ -1,9 +1,11 @@
 /* Dropout, forward and gradient. Both draw the same mask (ew.h), so the mask is not stored. */
+#include "cpu/bf16_rows.h"
 #include "cpu/loops.h"
 #include "ew.h"
 #include <string.h>
 
-#define QUADS 16 /* number of draws that are computed at once */
+#define QUADS 16      /* number of draws that are computed at once */
+#define CHANNELS 1024 /* number of channels whose draws are on the stack */
 
 struct dropout {
 	struct gt_cpu_loop loop; /* over samples */

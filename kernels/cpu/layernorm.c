@@ -1,6 +1,7 @@
 /* Layer normalisation over all dimensions but the first, with biased variance and eps inside the root. Activations are contiguous rows of
  * `cols` elements. gamma and beta of a rank-4 call are [C,H,W], plain or with the layout of NHWC. Plain ones are first copied into the
  * order of the activations in the scratch memory, so that the loops over a row are contiguous. */
+#include "cpu/bf16_rows.h"
 #include "cpu/loops.h"
 #include "cpu/sized.h"
 #include "ew.h"
@@ -9,7 +10,7 @@
 
 #define LANES 16
 #define GRAIN 64 /* columns of the smallest piece that a thread sums */
-#define COLS 256 /* columns whose sums are on the stack */
+#define COLS 256 /* columns whose sums, or results before they are rounded to bf16, are on the stack */
 #define GT_LANE static inline __attribute__((always_inline))
 
 struct layernorm {

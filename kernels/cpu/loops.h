@@ -27,6 +27,15 @@ void gt_cpu_finish_rows(int act, float *y, int64_t n); /* y = act(y) in f32, by 
 void gt_cpu_widen(const struct gt_dev *dev, float *y, const uint16_t *x, int64_t n);
 void gt_cpu_narrow(const struct gt_dev *dev, uint16_t *y, const float *x, int64_t n);
 
+/* The gradient of a bias: db[channels] (+)= the sums of dy over images x pixels (rowsum.c). */
+struct gt_cpu_bias {
+	const float *dy; /* [images][pixels][channels] */
+	float *db;
+	int64_t images, pixels, channels;
+	bool add; /* add to the values in db */
+};
+void gt_cpu_sum_bias(const struct gt_dev *dev, const struct gt_cpu_bias *bias);
+
 /* Interleaves rows 2k and 2k + 1 of each block of rows x cols elements, in place (pair_rows.c). can_pair: whether it supports the block. */
 bool gt_cpu_can_pair(int64_t rows, int64_t cols);
 void gt_cpu_pair_rows(const struct gt_dev *dev, float *p, int64_t count, int64_t rows, int64_t cols);

@@ -1,4 +1,5 @@
-/* Operations that sum rows of [rows, C]: bias.db sums all rows, views.mean the weighted views of each sample. */
+/* Operations that sum rows of [rows, C]: bias.db sums all rows, views.mean the weighted views of each sample. Convolutions call
+ * gt_cpu_sum_bias (loops.h). */
 #include "aug.h"
 #include "cpu/loops.h"
 #include "ew.h"
@@ -40,6 +41,32 @@ static enum gt_code launch_db(struct gt_dev *dev, struct gt_kernel *kernel, cons
 			((float *)k->y)[j] = (float)part[j] + (k->add ? ((float *)k->y)[j] : 0);
 	}
 	return GT_OK;
+}
+
+/* Sums channels [begin, end): 16 at a time, first in f32 over the pixels of an image, then in double over the images. */
+GT_CLONES static void sum_bias(const void *ctx, int64_t begin, int64_t end)
+{
+	const struct gt_cpu_bias *k = ctx;
+	for (int64_t first = begin; first < end; first += 16) {
+		double sum[16] = {0};
+		int n = (int)(end - first < 16 ? end - first : 16);
+		for (int64_t i = 0; i < k->images; i++) {
+			float part[16] = {0};
+			const float *dy = k->dy + i * k->pixels * k->channels + first;
+			for (int64_t j = 0; j < k->pixels; j++, dy += k->channels)
+				for (int o = 0; o < n; o++)
+					part[o] += dy[o];
+			for (int o = 0; o < n; o++)
+				sum[o] += (double)part[o];
+		}
+		for (int o = 0; o < n; o++)
+			k->db[first + o] = (float)sum[o] + (k->add ? k->db[first + o] : 0);
+	}
+}
+
+void gt_cpu_sum_bias(const struct gt_dev *dev, const struct gt_cpu_bias *bias)
+{
+	gt_cpu_for(dev, bias->channels, 16, 16, sum_bias, bias);
 }
 
 enum gt_code gt_cpu_rowsum(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)

@@ -108,7 +108,8 @@ enum pass { FORWARD, DX, DW };
 struct wino {
 	struct gt_cpu_loop loop; /* holds the addresses of the operands; loop.fn is unused */
 	const void *x, *w, *b, *res, *dy;
-	void *y, *dx, *dw, *db;
+	void *y, *dx, *dw;
+	float *db;
 	enum pass pass;
 	const struct wino_isa *isa;
 	struct gt_wino g;
@@ -258,27 +259,6 @@ static void multiply_chunk(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* Computes the gradient of the bias for channels [begin, end): sums dy over the pixels of each image, then over the images. */
-static void sum_bias(const void *ctx, int64_t begin, int64_t end)
-{
-	const struct wino *k = ctx;
-	const struct gt_wino *g = &k->g;
-	for (int64_t o0 = begin; o0 < end; o0 += 16) {
-		double sum[16] = {0};
-		for (int64_t i = 0; i < g->n; i++) {
-			float part[16] = {0};
-			const float *dy = g->dy + i * g->p * g->q * g->out + o0;
-			for (int64_t j = 0; j < g->p * g->q; j++)
-				for (int o = 0; o < 16; o++)
-					part[o] += dy[j * g->out + o];
-			for (int o = 0; o < 16; o++)
-				sum[o] += part[o];
-		}
-		for (int o = 0; o < 16; o++)
-			((float *)k->db)[o0 + o] = (float)sum[o] + (k->add_db ? ((float *)k->db)[o0 + o] : 0);
-	}
-}
-
 /* Computes the gradient of the weights. Several blocks of output channels are used only if one chunk holds all tiles. */
 static void compute_dw(struct gt_dev *dev, struct wino *k)
 {
@@ -296,7 +276,7 @@ static void compute_dw(struct gt_dev *dev, struct wino *k)
 		gt_cpu_for(dev, g->in / 16 * (g->width / 16), 1, 1, store_dw_blocks, k);
 	}
 	if (k->db)
-		gt_cpu_for(dev, g->out, 16, 16, sum_bias, k);
+		gt_cpu_sum_bias(dev, &(struct gt_cpu_bias){g->dy, k->db, g->n, g->p * g->q, g->out, k->add_db});
 }
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------------------------- */

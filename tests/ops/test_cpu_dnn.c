@@ -147,10 +147,11 @@ static void conv_add(int64_t x, int64_t w, int64_t y, void *arg)
 	s->to->mag[to] += fabs(p);
 }
 
-/* Tests the three calls of a convolution. own: the name of the implementation that must compute forward and dx; NULL: any. */
-static void conv_case(const struct conv_shape *c, enum gt_dtype t, const char *own)
+enum { FORWARD = 1, DX = 2, DW = 4, ALL = 7 };
+
+/* Tests the three calls of a convolution. own: the name of the implementation that must compute these passes. */
+static void conv_case(const struct conv_shape *c, enum gt_dtype t, const char *own, int passes)
 {
-	bool wino = own && !strcmp(own, "wino");
 	struct gt_attr_conv2d attr = {.out = c->o, .kernel = {c->k[0], c->k[1]}, .stride = {c->s[0], c->s[1]}, .padding = {c->p[0], c->p[1]},
 		.dilation = {c->d[0], c->d[1]}, .groups = c->g, .bias = c->bias, .act = c->act};
 	struct conv_ref r = {.c = c, .oh = (c->h + 2 * c->p[0] - c->d[0] * (c->k[0] - 1) - 1) / c->s[0] + 1,
@@ -175,7 +176,7 @@ static void conv_case(const struct conv_shape *c, enum gt_dtype t, const char *o
 	struct op_case k = {.code = GT_OP_CONV2D, .attr = &attr, .in = {x, w, b}, .nin = 3, .out = {y}, .nout = 1};
 	if (op_run(&k))
 		TENS_CHECK(y, wy, tens_sum_tol(taps));
-	CHECK_MSG(!own || strstr(k.describe, own), "not by %s: %s", own, k.describe);
+	CHECK_MSG(!(passes & FORWARD) || strstr(k.describe, own), "not by %s: %s", own, k.describe);
 	if (getenv("GTRAIN_TEST_VERBOSE"))
 		printf("# fwd %s n%d c%d o%d k%d g%d: %s\n", gt_dtype_name(t), (int)c->n, (int)c->c, (int)c->o, (int)c->k[0], (int)c->g,
 		       k.describe);
@@ -188,7 +189,7 @@ static void conv_case(const struct conv_shape *c, enum gt_dtype t, const char *o
 	k = (struct op_case){.code = GT_OP_CONV2D_DX, .attr = &attr, .in = {dy, w}, .nin = 2, .out = {dx}, .nout = 1};
 	if (op_run(&k))
 		TENS_CHECK(dx, wdx, tens_sum_tol((double)(r.og * c->k[0] * c->k[1])));
-	CHECK_MSG(!own || strstr(k.describe, own), "not by %s: %s", own, k.describe);
+	CHECK_MSG(!(passes & DX) || strstr(k.describe, own), "dx not by %s: %s", own, k.describe);
 	if (getenv("GTRAIN_TEST_VERBOSE"))
 		printf("# dx: %s\n", k.describe);
 
@@ -217,7 +218,7 @@ static void conv_case(const struct conv_shape *c, enum gt_dtype t, const char *o
 		    .code = GT_OP_CONV2D_DW, .attr = &attr, .in = {dy, x}, .nin = 2, .out = {dw, db}, .nout = 2, .accumulate = add ? 3 : 0};
 		if (op_run(&k)) {
 			TENS_CHECK(dw, wdw, tens_sum_tol((double)(c->n * r.oh * r.ow)));
-			CHECK_MSG(!wino || strstr(k.describe, "wino"), "not by Winograd: %s", k.describe);
+			CHECK_MSG(!(passes & DW) || strstr(k.describe, own), "dw not by %s: %s", own, k.describe);
 			if (db)
 				TENS_CHECK(db, wdb, tens_sum_tol((double)(c->n * r.oh * r.ow)));
 		}
@@ -252,7 +253,7 @@ static const struct conv_shape conv_shapes[] = {
 TEST(conv_f32)
 {
 	for (size_t i = 0; i < sizeof conv_shapes / sizeof *conv_shapes; i++)
-		conv_case(&conv_shapes[i], GT_F32, NULL);
+		conv_case(&conv_shapes[i], GT_F32, NULL, 0);
 }
 
 TEST(conv_winograd)
@@ -266,7 +267,7 @@ TEST(conv_winograd)
 	if (!cpu_has_winograd())
 		return;
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-		conv_case(&shapes[i], GT_F32, "wino");
+		conv_case(&shapes[i], GT_F32, "wino", ALL);
 }
 
 /* Groups of 2, 4 and 8 channels, also where the last vector is not whole. */
@@ -277,27 +278,83 @@ TEST(conv_grouped)
 		{2, 20, 9, 11, 20, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 5, false, 0},
 		{2, 12, 5, 8, 12, {5, 3}, {1, 1}, {2, 0}, {1, 1}, 6, true, 0},
 		{1, 72, 4, 9, 72, {1, 4}, {1, 1}, {0, 3}, {1, 1}, 9, true, 0},
+		{3, 16, 13, 11, 16, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 4, false, 0},
+		{2, 24, 10, 14, 24, {5, 4}, {3, 2}, {2, 1}, {1, 1}, 3, true, 0},
+		{1, 8, 9, 9, 8, {2, 1}, {3, 2}, {0, 0}, {1, 1}, 4, false, 1},
+		{1, 16, 3, 2, 16, {5, 7}, {1, 1}, {4, 6}, {1, 1}, 8, true, 0},
 	};
 	if (!GT_CPU_AVX2) {
 		test_skip("this processor has not the instructions");
 		return;
 	}
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-		conv_case(&shapes[i], GT_F32, "conv_grouped");
+		conv_case(&shapes[i], GT_F32, "conv_grouped", ALL);
+}
+
+/* The gradients of depthwise convolutions: filters of more than 3x3 taps, and wide images, with groups of taps that are not whole. */
+TEST(conv_depthwise)
+{
+	static const struct conv_shape shapes[] = {
+		{2, 20, 9, 11, 20, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 20, true, 0},
+		{1, 16, 12, 13, 16, {7, 7}, {2, 2}, {3, 3}, {1, 1}, 16, false, 0},
+		{3, 8, 2, 3, 8, {7, 5}, {1, 1}, {6, 4}, {1, 1}, 8, true, 0},
+		{1, 9, 20, 9, 9, {16, 1}, {2, 3}, {3, 0}, {1, 1}, 9, false, 0},
+	}, wide[] = {
+		{2, 100, 5, 37, 100, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 100, true, 1},
+		{1, 56, 3, 35, 56, {1, 3}, {1, 1}, {0, 2}, {1, 1}, 56, false, 0},
+	}, strided = {1, 24, 5, 70, 24, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 24, false, 0};
+	if (!GT_CPU_AVX2) {
+		test_skip("this processor has not the instructions");
+		return;
+	}
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+		conv_case(&shapes[i], GT_F32, "conv_grouped", DW);
+	for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+		conv_case(&wide[i], GT_F32, "conv_grouped", DX | DW);
+	conv_case(&strided, GT_F32, "conv_grouped", DW);
+}
+
+/* Direct convolutions: strides, groups of many channels, few input channels, and output channels that are no whole panels. Only without
+ * AVX-512 they compute forward and dx. */
+TEST(conv_direct)
+{
+	static const struct conv_shape shapes[] = {
+		{2, 24, 9, 13, 40, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, true, 1},
+		{1, 64, 9, 10, 21, {3, 2}, {2, 3}, {1, 0}, {1, 1}, 1, false, 0},
+		{3, 17, 8, 40, 16, {2, 4}, {1, 2}, {1, 3}, {1, 1}, 1, true, 0},
+		{2, 48, 7, 9, 48, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 2, true, 0},
+		{1, 40, 8, 6, 80, {3, 3}, {1, 1}, {2, 0}, {1, 1}, 5, false, 0},
+		{1, 36, 5, 29, 24, {3, 5}, {3, 1}, {0, 2}, {1, 1}, 3, true, 1},
+		{2, 1, 28, 28, 6, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 1, true, 0},
+		{1, 2, 9, 150, 33, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, false, 0},
+	}, first[] = {
+		{3, 3, 19, 15, 40, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, true, 0},
+		{1, 3, 17, 31, 12, {7, 7}, {2, 2}, {3, 3}, {1, 1}, 1, false, 0},
+		{64, 8, 14, 14, 16, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, false, 0},
+		{64, 1, 28, 28, 8, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, false, 0},
+	};
+	if (!GT_CPU_AVX2) {
+		test_skip("this processor has not the instructions");
+		return;
+	}
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+		conv_case(&shapes[i], GT_F32, "conv_direct", GT_CPU_AVX512 ? 0 : ALL);
+	for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+		conv_case(&first[i], GT_F32, "conv_direct", GT_CPU_AVX512 ? 0 : DW);
 }
 
 /* So many bytes that a call that is computed in f32 divides the batch. */
 TEST(bf16_large_batch)
 {
 	static const struct conv_shape shape = {32, 8, 64, 64, 32, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1, true, 1};
-	conv_case(&shape, GT_BF16, NULL);
+	conv_case(&shape, GT_BF16, NULL, 0);
 	linear_case(65536, 33, 32, GT_BF16, true, 1);
 }
 
 TEST(conv_bf16)
 {
 	for (size_t i = 0; i < sizeof conv_shapes / sizeof *conv_shapes; i++)
-		conv_case(&conv_shapes[i], GT_BF16, NULL);
+		conv_case(&conv_shapes[i], GT_BF16, NULL, 0);
 }
 
 TEST(refuses_f16)

@@ -108,9 +108,9 @@ TEST(dropout_uses_the_documented_counters)
 }
 
 /* Channels and whole samples share one decision, whatever the batch, and the words stand where ew.h says. */
-TEST(dropout_of_channels_and_samples)
+static void check_units(int C)
 {
-	enum { N = 6, C = 67, P = 5 };
+	enum { N = 6, P = 5 };
 	static const int units[] = {GT_DROP_CHANNELS, GT_DROP_SAMPLES};
 	struct gt_step_args step_args = {.seed = 11, .epoch = 2, .sample0 = 40, .stride = 3};
 	for (size_t t = 0; t < 3; t++)
@@ -137,5 +137,13 @@ TEST(dropout_of_channels_and_samples)
 			CHECK(!memcmp(x, y, (size_t)(N * C * P) * gt_dtype_size(type)));
 			free(x), free(y);
 		}
+}
+
+/* As many channels as fill a part of a block, so that several pixels share it, and more than a block has. */
+TEST(dropout_of_channels_and_samples)
+{
+	check_units(67);
+	check_units(400);
+	check_units(1030);
 }
 RUN_TESTS()

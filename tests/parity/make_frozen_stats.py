@@ -38,7 +38,7 @@ def main(path):
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
     model = seq(("conv1", nn.Conv2d(1, 8, 3, 2, 1, bias=False)), ("bn1", nn.BatchNorm2d(8)), ("act1", nn.Tanh()),
-                ("conv2", nn.Conv2d(8, 16, 3, 2, 1, bias=False)), ("bn2", nn.BatchNorm2d(16)), ("act2", nn.ReLU()),
+                ("conv2", nn.Conv2d(8, 16, 3, 2, 1, bias=False)), ("bn2", nn.BatchNorm2d(16)), ("act2", nn.Tanh()),
                 ("flatten", nn.Flatten()),
                 ("fc1", nn.Linear(16 * 7 * 7, 32)), ("bn3", nn.BatchNorm1d(32)), ("act3", nn.Tanh()), ("fc2", nn.Linear(32, 10)))
     x, y, _, _ = fashion(0)

@@ -4,6 +4,7 @@
 #include "folder.h"
 #include "formats.h"
 #include "numpy_file.h"
+#include "session/session_contents.h"
 #include "session/session_index.h"
 #include "skipped.h"
 #include "source.h"
@@ -164,8 +165,7 @@ static void hash_contents(const struct gt_session_spec *spec, struct gt_session_
 {
 	bool stored = spec->train && !spec->samples_only && count_used(out) <= GT_SAMPLES_MAX;
 	for (int i = 0; i < GT_SPLITS; i++)
-		if (out->set[i].source && out->set[i].mark && (stored || out->was.listed))
-			gt_source_contents(out->set[i].source, out->set[i].mark, out->set[i].n);
+		gt_session_hash_contents(spec->conf, stored || out->was.listed, &out->set[i], out->index_note, sizeof out->index_note);
 }
 
 /* Removes the samples on which the checkpoint's run was trained from a split that is evaluated. */

@@ -1,6 +1,7 @@
 /* The data of a session.
  *
  *     read_data.c       reads the dataset and compares its samples with those of a checkpoint
+ *     session_contents.c  hashes the contents of images, by which changed samples are noticed
  *     session_split.c   splits the validation samples off the training samples
  *     session_view.c    the splits as the session uses them: resident on the device, with names and facts
  *     session_inputs.c  the inputs of the model and the data fields that they read

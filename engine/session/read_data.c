@@ -165,7 +165,7 @@ static void hash_contents(const struct gt_session_spec *spec, struct gt_session_
 {
 	bool stored = spec->train && !spec->samples_only && count_used(out) <= GT_SAMPLES_MAX;
 	for (int i = 0; i < GT_SPLITS; i++)
-		gt_session_hash_contents(spec->conf, stored || out->was.listed, &out->set[i], out->index_note, sizeof out->index_note);
+		gt_session_hash_images(spec->conf, stored || out->was.listed, &out->set[i], out->index_note, sizeof out->index_note);
 }
 
 /* Removes the samples on which the checkpoint's run was trained from a split that is evaluated. */

@@ -11,7 +11,7 @@ static const char *explain_no_index(const struct gt_dataset *d)
 	return d->c && !d->encoded ? "there is no index, because the images are arrays, not files" : "";
 }
 
-void gt_session_hash_contents(const struct gt_conf *c, bool hashed, struct gt_dataset *d, char *note, size_t size)
+void gt_session_hash_images(const struct gt_conf *c, bool hashed, struct gt_dataset *d, char *note, size_t size)
 {
 	bool always = c->data.index == GT_KEEP_INDEX_ALWAYS;
 	bool keep = always || (c->data.index == GT_KEEP_INDEX_AUTO && d->n >= GT_CONTENTS_LARGE);

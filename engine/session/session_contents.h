@@ -6,6 +6,6 @@
 
 /* Sets `content` of the marks of d if `hashed` is set, d has image files, and they were not only probed. Writes a note like
  * gt_session_files.index_note to `note` unless it has one. */
-void gt_session_hash_contents(const struct gt_conf *c, bool hashed, struct gt_dataset *d, char *note, size_t size);
+void gt_session_hash_images(const struct gt_conf *c, bool hashed, struct gt_dataset *d, char *note, size_t size);
 
 #endif

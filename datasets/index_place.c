@@ -67,24 +67,34 @@ static bool describe_files(char *const *path, int n, struct description *d)
 	return good;
 }
 
+/* Sets directory, name and path of p. names: the real paths of the data files. */
+static bool name_place(const char *names, const char *settings, struct gt_index_place *p)
+{
+	char hash[2][HASH + 1];
+	if (gt_dataset_cache("index", p->dir, sizeof p->dir, NULL) != GT_OK || !(p->settings = strdup(settings)))
+		return false;
+	put_hash(names, hash[0]);
+	put_hash(settings, hash[1]);
+	snprintf(p->name, sizeof p->name, "%s-%s.index", hash[0], hash[1]);
+	return gt_path_join(p->path, p->dir, p->name, NULL) == GT_OK;
+}
+
 bool gt_index_find_place(char *const *path, int n, const char *settings, struct gt_index_place *out)
 {
 	struct description d;
-	char hash[2][HASH + 1];
 	*out = (struct gt_index_place){0};
-	bool good = describe_files(path, n, &d) && gt_dataset_cache("index", out->dir, sizeof out->dir, NULL) == GT_OK &&
-	            (out->settings = strdup(settings));
-	if (good) {
-		put_hash(d.names, hash[0]);
-		put_hash(settings, hash[1]);
-		snprintf(out->name, sizeof out->name, "%s-%s.index", hash[0], hash[1]);
-		good = gt_path_join(out->path, out->dir, out->name, NULL) == GT_OK;
-	}
+	bool good = describe_files(path, n, &d) && name_place(d.names, settings, out);
 	out->state = d.state;
 	out->bytes = d.bytes;
 	out->settled = d.settled;
 	free(d.names);
 	return good;
+}
+
+bool gt_index_place_of(const char *real_path, const char *settings, struct gt_index_place *out)
+{
+	*out = (struct gt_index_place){0};
+	return name_place(real_path, settings, out);
 }
 
 void gt_index_place_free(struct gt_index_place *p)

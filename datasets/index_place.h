@@ -29,6 +29,9 @@ struct gt_index_place {
 /* Describes n files. Returns false if there can be no index: a file is not a regular file, or there is no cache directory. The caller calls
  * gt_index_place_free in any case. */
 bool gt_index_find_place(char *const *path, int n, const char *settings, struct gt_index_place *out);
+/* Sets the place of an index that has the state of its files itself (content_index.h): out->state stays NULL. Returns false if there is no
+ * cache directory. */
+bool gt_index_place_of(const char *real_path, const char *settings, struct gt_index_place *out);
 void gt_index_place_free(struct gt_index_place *p);
 
 /* Returns whether the files are still in the state of p. */

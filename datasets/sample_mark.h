@@ -1,7 +1,7 @@
 /* Marks identify samples when the data is read again, even if the index of a sample has changed.
  *
  *     gt_dataset_read(&spec, GT_TRAIN, &d, err);     d.mark[i].id: what identifies sample i
- *     gt_source_contents(d.source, d.mark, d.n);     d.mark[i].content, for images; for texts and rows it is already set
+ *     gt_source_contents(d.source, d.mark, d.n, …);  d.mark[i].content, for images; for texts and rows it is already set
  *
  * What the hashes cover:
  *     image or text in a file   id: its path in the split (class folder and name, or the path in the list)

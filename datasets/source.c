@@ -2,7 +2,6 @@
 #include "base/arena.h"
 #include "base/fileio.h"
 #include "sample_mark.h"
-#include "threads.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -63,8 +62,8 @@ const char *gt_source_name(const struct gt_source *s, int64_t i, char *buf, size
 	return buf;
 }
 
-/* Opens file i, or for an archive returns the archive itself, and sets the location of the content. */
-static enum gt_code locate_content(const struct gt_source *s, int64_t i, int *fd, uint64_t *offset, uint64_t *size, struct gt_err *err)
+enum gt_code gt_source_locate(const struct gt_source *s, int64_t i, int *fd, uint64_t *offset, uint64_t *size, struct stat *state,
+                              struct gt_err *err)
 {
 	char name[720];
 	struct stat st;
@@ -86,6 +85,8 @@ static enum gt_code locate_content(const struct gt_source *s, int64_t i, int *fd
 		              : gt_fail(err, GT_EDATA, "%s: expected a regular file", name);
 	}
 	*size = (uint64_t)st.st_size;
+	if (state)
+		*state = st;
 	return GT_OK;
 }
 
@@ -99,7 +100,7 @@ enum gt_code gt_source_read_head(const struct gt_source *s, int64_t i, size_t mo
 	char name[720];
 	uint64_t offset, size;
 	int fd;
-	GT_TRY(locate_content(s, i, &fd, &offset, &size, err));
+	GT_TRY(gt_source_locate(s, i, &fd, &offset, &size, NULL, err));
 	enum gt_code code = GT_OK;
 	if (!size || size > GT_SOURCE_MAX_FILE)
 		code = gt_fail(err, GT_EDATA, "%s: expected 1 byte to %d MiB, got %llu bytes", gt_source_name(s, i, name, sizeof name),
@@ -119,37 +120,6 @@ enum gt_code gt_source_read_head(const struct gt_source *s, int64_t i, size_t mo
 	if (!s->archive)
 		close(fd);
 	return code;
-}
-
-struct hashing {
-	const struct gt_source *s;
-	struct gt_sample_mark *mark;
-};
-
-/* Sets `content` of mark i to a hash of the size and the last bytes of its file. */
-static bool hash_content(void *user, int thread, int64_t i)
-{
-	enum { TAIL = 4096 };
-	const struct hashing *h = user;
-	uint8_t tail[TAIL];
-	uint64_t offset, size;
-	int fd;
-	(void)thread;
-	if (locate_content(h->s, i, &fd, &offset, &size, NULL) != GT_OK)
-		return true;
-	size_t n = size < TAIL ? (size_t)size : TAIL;
-	if (n && gt_file_pread(fd, "", tail, n, offset + size - n, NULL) == GT_OK)
-		h->mark[i].content = gt_mark_hash(tail, n, size);
-	if (!h->s->archive)
-		close(fd);
-	return true;
-}
-
-void gt_source_contents(const struct gt_source *s, struct gt_sample_mark *mark, int64_t n)
-{
-	enum { CHUNK = 512, MAX_THREADS = 16 };
-	struct hashing h = {s, mark};
-	gt_threads_run(gt_threads_for(n, CHUNK, MAX_THREADS), n, CHUNK, hash_content, &h);
 }
 
 void gt_source_thin_out(struct gt_source *s, int64_t limit)

@@ -68,8 +68,10 @@ enum gt_code gt_source_read(const struct gt_source *s, int64_t i, struct gt_byte
 /* Like gt_source_read, but reads at most the first `most` bytes. */
 enum gt_code gt_source_read_head(const struct gt_source *s, int64_t i, size_t most, struct gt_bytes_buf *buf, struct gt_err *err);
 
-struct gt_sample_mark;
-/* Sets `content` of n marks from the files of a source, with several threads; it stays 0 for unreadable files. */
-void gt_source_contents(const struct gt_source *s, struct gt_sample_mark *mark, int64_t n);
+/* Opens file i, and sets the location of its content in *fd; the caller closes *fd unless s->archive is set, where *fd is s->fd. state:
+ * gets the state of a file that is not in an archive, unless it is NULL. Thread-safe. */
+struct stat;
+enum gt_code gt_source_locate(const struct gt_source *s, int64_t i, int *fd, uint64_t *offset, uint64_t *size, struct stat *state,
+                              struct gt_err *err);
 
 #endif

@@ -227,11 +227,13 @@ const struct gt_row gt_rows[] = {
              "skip: the image is excluded from loss and scores, but counts as a file of its split, a text or row is dropped before the "
              "samples get indices, the cell counts as missing, and a warning at the end of the epoch names each image and text, and the "
              "first row or cell of each kind and their count; damage in a part of a JPEG file that the crop leaves out is not noticed"},
-    {"data.index", GT_T_ENUM, AT(data.index), "\"auto\"", .values = "auto|always|never", CSV,
-     .help = "whether each split of a table is kept in an index file in the user's cache, so that the next command with the same files and "
-             "the same keys maps it into memory instead of reading the table again; the command that reads the table keeps its rows in "
-             "temporary files beside the index, so that a table may be larger than memory; auto: if the files of the split have 256 MiB "
-             "or more"},
+    {"data.index", GT_T_ENUM, AT(data.index), "\"auto\"", .values = "auto|always|never", .when = "data.format",
+     .is = "auto|csv|folder|list|pattern",
+     .help = "whether an index file in the user's cache saves the next command from reading unchanged data again; of a table, the "
+             "converted rows of each split, for the same files and the same keys; of images in files, the hash of each file's content, "
+             "which checkpoints store; the command that reads a table keeps its rows in temporary files beside the index, so that a table "
+             "may be larger than memory; auto: if the files of a table's split have 256 MiB or more, or if a split has 20000 images or "
+             "more"},
     {"data.gpu_transforms", GT_T_BOOL, AT(data.gpu_transforms), "true",
      .help = "if the device is a GPU, let the GPU apply flips, pad_crop, color_jitter, grayscale and random_erasing at the end of the list "
              "of transforms when it gathers a batch, unless samples are mixed; the GPU also applies a random_resized_crop, or a resize "

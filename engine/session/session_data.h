@@ -1,12 +1,13 @@
 /* The data of a session.
  *
- *     read_data.c       reads the splits
- *     session_learn.c   the training split of a fitted format and its facts, from an index or from its files
- *     session_samples.c compares the samples with those of a checkpoint, and lists those of the run
- *     session_split.c   splits the validation samples off the training samples
- *     session_view.c    the splits as the session uses them: resident on the device, with names and facts
- *     session_inputs.c  the inputs of the model and the data fields that they read
- *     session_fetch.c   the transforms of samples, and how a loader reads samples that are not resident */
+ *     read_data.c         reads the splits
+ *     session_learn.c     the training split of a fitted format and its facts, from an index or from its files
+ *     session_samples.c   compares the samples with those of a checkpoint, and lists those of the run
+ *     session_contents.c  hashes the contents of images, by which changed samples are noticed
+ *     session_split.c     splits the validation samples off the training samples
+ *     session_view.c      the splits as the session uses them: resident on the device, with names and facts
+ *     session_inputs.c    the inputs of the model and the data fields that they read
+ *     session_fetch.c     the transforms of samples, and how a loader reads samples that are not resident */
 #ifndef GT_SESSION_SESSION_DATA_H
 #define GT_SESSION_SESSION_DATA_H
 

@@ -1,5 +1,5 @@
 #include "session/session_samples.h"
-#include "source.h"
+#include "session/session_contents.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +27,7 @@ void gt_session_hash_contents(const struct gt_session_spec *spec, struct gt_sess
 {
 	bool stored = spec->train && !spec->samples_only && count_used(out) <= GT_SAMPLES_MAX;
 	for (int i = 0; i < GT_SPLITS; i++)
-		if (out->set[i].source && out->set[i].mark && (stored || out->was.listed))
-			gt_source_contents(out->set[i].source, out->set[i].mark, out->set[i].n);
+		gt_session_hash_images(spec->conf, stored || out->was.listed, &out->set[i], out->index_note, sizeof out->index_note);
 }
 
 /* Removes the samples on which the checkpoint's run was trained from a split that is evaluated. */

@@ -17,6 +17,7 @@
 #include "setup/init_template.h"
 #include "setup/init_text.h"
 #include "source.h"
+#include "source_contents.h"
 #include "verify_files.h"
 #include <errno.h>
 #include <limits.h>
@@ -98,11 +99,23 @@ static enum gt_code measure_files(struct look *l, const struct gt_verified *v, s
 	return GT_OK;
 }
 
+/* Makes the index of the contents of a large split, so that the first run does not read all files again. */
+static void index_contents(const struct look *l, struct gt_dataset *d)
+{
+	char note[700];
+	if (d->n < GT_CONTENTS_LARGE)
+		return;
+	gt_source_contents(d->source, d->mark, d->n, true, note, sizeof note);
+	if (*note)
+		gt_init_warn(l->spec, note);
+}
+
 /* Checks all files of a split. */
 static enum gt_code verify_split(struct look *l, struct gt_dataset *d, struct gt_err *err)
 {
 	struct gt_verified v;
 	GT_TRY(gt_source_verify(d->source, l->train.n + l->bad <= DECODED, &v, err));
+	index_contents(l, d);
 	enum gt_code code = drop_bad_files(l, d, &v, err);
 	if (code == GT_OK && d == &l->train)
 		code = measure_files(l, &v, err);

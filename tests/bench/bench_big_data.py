@@ -69,4 +69,4 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     os.environ["XDG_CACHE_HOME"] = os.path.abspath(sys.argv[2])  # of the indices
     for path in sys.argv[3:]:
-        measure_data(os.path.abspath(sys.argv[1]), sys.argv[2], os.path.abspath(path))
+        measure_data(os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), os.path.abspath(path))

@@ -129,7 +129,8 @@ enum gt_code gt_times_read(struct gt_arena *a, const char *path, struct gt_times
 	}
 	free(text);
 	if (code == GT_OK && !out->n)
-		return gt_fail(err, GT_EDATA, "%s: expected the times of kernels, as gtrain bench CFG --json prints them", path);
+		return gt_fail(err, GT_EDATA, "%.300s: the file is empty; gtrain bench CFG --world N --json >%.300s writes the times of kernels to "
+		               "it, unless bench fails", path, path);
 	gt_times_sort(out);
 	return code;
 }

@@ -130,6 +130,12 @@ gives cost_bad_link 64 err 'such as 100Gbit,5us, got fast' check net.cfg --mode 
 gives cost_missing 66 err 'none.json' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times none.json
 echo '{"kernels":[{"op":"linear","layer":"fc1","ms":1}]}' >bad.json
 gives cost_bad_file 65 err 'bad.json:1: expected the times of kernels' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times bad.json
+# bench prints nothing if the data is missing.
+"$gtrain" bench net.cfg -s data.name=mnist -s data.root=nowhere --json >empty.json 2>err
+gives cost_empty_file 65 err 'empty.json: the file is empty; gtrain bench CFG --world N --json >empty.json writes the times of kernels' \
+	check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times empty.json
+printf '\n \n' >blank.json
+gives cost_blank_file 65 err 'blank.json: the file is empty' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times blank.json
 sed 's/"layer":"fc2"/"layer":"fc9"/g' times.json >other.json
 gives cost_other_model 65 err 'no time of linear of fc2' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times other.json
 gives cost_one_rank 64 err 'several ranks, got one rank' check net.cfg --world 1 --link 1Gbit,1ms --times times.json

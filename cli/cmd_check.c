@@ -286,7 +286,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, con
 	struct gt_check_opts check = {.device = o->device, .world = world, .machine = !elsewhere, .apart = o->link};
 	if (o->link) {
 		GT_TRY(gt_cli_cost(&cost, err));
-		GT_TRY(cost->open(cli, o->link, o->times, &check.user, err));
+		GT_TRY(cost->open(cli, o, &check.user, err));
 		check.more = cost->add;
 	}
 	GT_TRY(gt_check(c, &check, &cli->json, &r, err));
@@ -398,6 +398,7 @@ static enum gt_code run_check(struct gt_cli *cli, struct gt_err *err)
 		return suggest_plan(cli, a, err);
 	o.link = a->link;
 	o.times = a->times;
+	o.job = &a->job;
 	GT_TRY(gt_cli_conf(cli, &a->job, &conf, err));
 	enum gt_code code = o.listed ? check_data(cli, conf, a->verify, err) : GT_OK;
 	if (code == GT_OK)

@@ -13,6 +13,11 @@ enum gt_code gt_cost_open(const char *link, const char *times, struct gt_arena *
 	return gt_times_read(a, times, &(*out)->times, err);
 }
 
+void gt_cost_set_options(struct gt_cost_input *in, const char *options)
+{
+	in->times.options = options;
+}
+
 enum gt_code gt_cost_of(const struct gt_cost_input *in, const struct gt_world_plan *w, struct gt_link *link, struct gt_cost *out,
                         struct gt_err *err)
 {

@@ -116,7 +116,7 @@ enum gt_code gt_times_read(struct gt_arena *a, const char *path, struct gt_times
 	size_t n;
 	int line = 1;
 	enum gt_code code = GT_OK;
-	*out = (struct gt_times){0};
+	*out = (struct gt_times){.path = path};
 	GT_TRY(gt_file_read(path, MOST_BYTES, &text, &n, err));
 	for (size_t i = 0, length; i < n && code == GT_OK; i += length + 1, line++) {
 		const struct gt_json_value *v;

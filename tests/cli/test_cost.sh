@@ -175,5 +175,25 @@ then pass suggest_order; else fail suggest_order "$(cat err why)"; fi
 "$gtrain" check net.cfg --suggest --world 4 --json -s train.accumulate=4 >other.json 2>err
 if cmp -s all.json other.json; then pass suggest_keys
 else fail suggest_keys "$(head -c 300 other.json) instead of $(head -c 300 all.json)"; fi
+# Times that the file lacks are measured with the commands that --suggest and check print. They set the keys of the plan, not of the config.
+"$gtrain" bench net.cfg -s parallel.mode=ddp --world 4 --steps 2 --json 2>err | sed 's/"layer":"fc3"/"layer":"fc9"/g' >'some times.json'
+list_commands() { # of the ways that have no prediction
+	"$gtrain" check net.cfg --suggest --world 4 -s train.clip_norm=1.5 --link 1Gbit,1ms --times 'some times.json' --json 2>>err |
+		python3 -c 'import json, sys
+for s in json.load(sys.stdin)["suggestions"]:
+    if not s["step_s"]: print((s["why"].split("`") + ["", ""])[1] or s["why"])'
+}
+list_commands >commands
+runs=0
+while [ $runs -lt 20 ] && line=$(list_commands | head -n 1) && [[ $line = 'gtrain bench CFG '* ]]; do
+	eval "\"\$gtrain\" bench net.cfg --steps 2 ${line#gtrain bench CFG }" 2>>err || break
+	runs=$((runs + 1))
+done
+zero="gtrain bench CFG --world 4 -s train.clip_norm=1.5 -s parallel.mode=zero -s train.accumulate=1 -s parallel.stage=2 --json"
+if [ $runs -gt 0 ] && [ -z "$(list_commands)" ] && grep -qxF "$zero >>'some times.json'" commands; then pass suggest_measures
+else fail suggest_measures "after $runs commands, the first of which is $(head -n 1 commands): $(list_commands) $(tail -n 3 err)"; fi
+sed 's/"layer":"fc2"/"layer":"fc9"/g' times.json >fc9.json
+gives cost_command 65 err 'gtrain bench CFG --world 2 -s parallel.bucket_mb=1 -s parallel.mode=zero --json >>fc9.json`' \
+	check net.cfg --mode zero -s parallel.bucket_mb=1 --world 2 --link 1Gbit,1ms --times fc9.json
 grep -E '^(parallel) = ' less.txt >lines.cfg && cat net.cfg lines.cfg >proposed.cfg
 gives suggest_lines 0 out 'ranks ' check proposed.cfg --world 4

@@ -34,6 +34,7 @@ struct gt_suggest_args {
 struct gt_cost_view {
 	/* Reads o->link and o->times. The arena of cli owns *out, which is the first argument of add. */
 	enum gt_code (*open)(struct gt_cli *cli, const struct gt_report_opts *o, void **out, struct gt_err *err);
+	const char *(*doubt)(const void *in); /* returns a warning about the times of kernels; NULL: there is none */
 	gt_report_part *add; /* adds the predicted times to the report */
 	enum gt_code (*print)(struct gt_cli *cli, const struct gt_json_value *report, struct gt_err *err);
 	enum gt_code (*suggest)(struct gt_cli *cli, const struct gt_suggest_args *args, struct gt_err *err);

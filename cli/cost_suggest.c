@@ -80,6 +80,8 @@ static enum gt_code open_search(struct search *s, struct gt_err *err)
 	GT_TRY(gt_cli_config_path(s->cli, operand, &s->path, err));
 	if (s->args->link)
 		GT_TRY(gt_cost_open(s->args->link, s->args->times, s->cli->arena, &s->cost, err));
+	if (s->cost && gt_cost_doubt(s->cost))
+		gt_cli_warn(s->cli, gt_cost_doubt(s->cost));
 	GT_NEW(s->c, s->cli->arena, MOST, err);
 	return GT_OK;
 }

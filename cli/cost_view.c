@@ -29,6 +29,11 @@ static enum gt_code open_cost(struct gt_cli *cli, const struct gt_report_opts *o
 	return GT_OK;
 }
 
+static const char *doubt_times(const void *in)
+{
+	return gt_cost_doubt(in);
+}
+
 static void add_share(struct gt_table *t, const char *what, double seconds, double step, const char *note)
 {
 	char time[GT_UNITS], share[32];
@@ -66,4 +71,5 @@ static enum gt_code print_cost(struct gt_cli *cli, const struct gt_json_value *f
 	return GT_OK;
 }
 
-const struct gt_cost_view gt_cost_view = {.open = open_cost, .add = gt_cost_report, .print = print_cost, .suggest = gt_cli_suggest};
+const struct gt_cost_view gt_cost_view = {.open = open_cost, .doubt = doubt_times, .add = gt_cost_report, .print = print_cost,
+                                          .suggest = gt_cli_suggest};

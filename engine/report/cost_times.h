@@ -21,6 +21,7 @@ struct gt_times {
 	int n, cap;              /* cap: number of rows for which `row` has memory, if gt_times_read has filled it in */
 	const char *device;      /* name of the device in the first line; in messages */
 	const char *path;        /* the file; in messages */
+	const char *doubt;       /* a warning that the times do not fit the step of their line, for the line that fits worst; NULL: none */
 	const char *options;     /* options of `gtrain bench` that set what the config does not; in messages; NULL: none */
 };
 

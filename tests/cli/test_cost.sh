@@ -130,6 +130,39 @@ gives cost_bad_link 64 err 'such as 100Gbit,5us, got fast' check net.cfg --mode 
 gives cost_missing 66 err 'none.json' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times none.json
 echo '{"kernels":[{"op":"linear","layer":"fc1","ms":1}]}' >bad.json
 gives cost_bad_file 65 err 'bad.json:1: expected the times of kernels' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times bad.json
+# A line whose kernels do not fit its step, as on a busy machine, gives a warning; with --strict, the command fails.
+for at in '1.25 1' '0.7 1' '1 1.5' '2 1.5'; do
+	python3 - "$at" <<'PY'
+import json, sys
+d = json.load(open("times.json"))
+line = []
+for ratio in map(float, sys.argv[1].split()):
+    d["kernels_ms"] = 10 * ratio
+    d["step_ms"] = 10
+    line.append(json.dumps(d))
+open("ratio.json", "w").write("\n".join(line) + "\n")
+PY
+	"$gtrain" check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times ratio.json --strict --json -s checkpoint.dir=runs >ratio.out 2>err
+	rc=$?
+	case $at in
+	'1.25 1') want=0 says='' ;;
+	'0.7 1') want=65 says='ratio.json:1: the kernels take 7 ms together, but the step took 10 ms' ;;
+	'1 1.5') want=65 says='ratio.json:2: the kernels take 15 ms together, but the step took 10 ms' ;;
+	*) want=65 says='ratio.json:1: the kernels take 20 ms together, but the step took 10 ms' ;;
+	esac
+	tr -s '\n ' ' ' <err >line
+	if [ $rc = $want ] && grep -q "\"warning\":\"$says" ratio.out && { [ -n "$says" ] || ! [ -s err ]; } &&
+		[[ $(<line) = *"$says"* ]]; then pass "cost_ratio_${at// /_}"
+	else fail "cost_ratio_${at// /_}" "status $rc: $(cat err)"; fi
+done
+gives cost_ratio_suggest 0 err 'the kernels take 20 ms together' check net.cfg --suggest --world 4 --link 1Gbit,1ms --times ratio.json
+if python3 - 2>err <<'PY'
+import json
+d = json.load(open("times.json"))
+assert abs(d["kernels_ms"] - sum(k["ms"] for k in d["kernels"])) < 1e-3 * d["kernels_ms"], d
+PY
+then pass cost_sum; else fail cost_sum "$(cat err)"; fi
+
 # bench prints nothing if the data is missing.
 "$gtrain" bench net.cfg -s data.name=mnist -s data.root=nowhere --json >empty.json 2>err
 gives cost_empty_file 65 err 'empty.json: the file is empty; gtrain bench CFG --world N --json >empty.json writes the times of kernels' \

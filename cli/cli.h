@@ -270,6 +270,7 @@ struct gt_report_opts {
 	bool strict;        /* exit with an error if the report has a warning */
 	const char *link;   /* predict the time of a step over these links (gtrain_cost.h); NULL: no prediction */
 	const char *times;  /* with link: file of measured times of kernels */
+	const struct gt_job_args *job; /* with link: the options that have set keys of the config */
 	bool listed;        /* the command has already listed the unreadable samples of the data */
 };
 enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, const struct gt_report_opts *o, struct gt_err *err);

@@ -46,8 +46,8 @@ static enum gt_code print_json(struct gt_cli *cli, const struct gt_bench *b, str
 {
 	struct gt_json *j = &cli->json;
 	gt_json_object(j, NULL);
-	gt_json_add(j, GT_STR("device", b->device), GT_NUM("step_ms", b->step_ms, 6), GT_NUM("samples_per_s", b->samples_per_s, 6),
-	            GT_NUM("gflops", b->gflops, 6), GT_NUM("peak_mb", b->peak_mb, 6));
+	gt_json_add(j, GT_STR("device", b->device), GT_NUM("step_ms", b->step_ms, 6), GT_NUM("kernels_ms", b->kernels_ms, 6),
+	            GT_NUM("samples_per_s", b->samples_per_s, 6), GT_NUM("gflops", b->gflops, 6), GT_NUM("peak_mb", b->peak_mb, 6));
 	gt_json_array(j, "phases");
 	for (int i = 0; i < b->nphases; i++)
 		gt_json_row(j, NULL, GT_STR("when", b->phases[i].when), GT_NUM("step_ms", b->phases[i].step_ms, 6),

@@ -264,8 +264,9 @@ static enum gt_code measure_steps(struct gt_cli *cli, struct gt_conf *c, const s
 	return code;
 }
 
-/* If the report has warnings, fails with the exit code of the first warning that would make a run fail. */
-static enum gt_code fail_on_warnings(const struct gt_report *r, struct gt_err *err)
+/* If the report has warnings, fails with the exit code of the first warning that would make a run fail. doubt: whether there is a warning
+ * about the file of --times. */
+static enum gt_code fail_on_warnings(const struct gt_report *r, bool doubt, struct gt_err *err)
 {
 	const struct gt_problems *w = &r->warnings;
 	enum gt_code code = GT_OK;
@@ -273,7 +274,7 @@ static enum gt_code fail_on_warnings(const struct gt_report *r, struct gt_err *e
 	for (int i = 0; i < w->n && code == GT_OK; i++)
 		code = w->v[i].code;
 	if (!all)
-		return GT_OK;
+		return doubt ? gt_fail(err, GT_EDATA, "--strict: the file of --times has a warning") : GT_OK;
 	return gt_fail(err, code != GT_OK ? code : GT_ECONFIG, "--strict: the config has %d warning%s", all, all == 1 ? "" : "s");
 }
 
@@ -286,10 +287,13 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, con
 	struct gt_check_opts check = {.device = o->device, .world = world, .machine = !elsewhere, .apart = o->link};
 	if (o->link) {
 		GT_TRY(gt_cli_cost(&cost, err));
-		GT_TRY(cost->open(cli, o->link, o->times, &check.user, err));
+		GT_TRY(cost->open(cli, o, &check.user, err));
 		check.more = cost->add;
 	}
 	GT_TRY(gt_check(c, &check, &cli->json, &r, err));
+	const char *doubt = cost ? cost->doubt(check.user) : NULL;
+	if (doubt)
+		gt_cli_warn(cli, doubt);
 	for (int i = 0; i < r->warnings.n; i++)
 		gt_cli_warn(cli, r->warnings.v[i].text);
 	for (int i = 0; i < r->skipped.n && !o->listed; i++)
@@ -301,7 +305,7 @@ enum gt_code gt_cli_report(struct gt_cli *cli, struct gt_conf *c, int world, con
 	else
 		gt_json_reset(&cli->json);
 	if (code == GT_OK && o->strict)
-		code = fail_on_warnings(r, err);
+		code = fail_on_warnings(r, doubt, err);
 	gt_report_free(r);
 	return code;
 }
@@ -398,6 +402,7 @@ static enum gt_code run_check(struct gt_cli *cli, struct gt_err *err)
 		return suggest_plan(cli, a, err);
 	o.link = a->link;
 	o.times = a->times;
+	o.job = &a->job;
 	GT_TRY(gt_cli_conf(cli, &a->job, &conf, err));
 	enum gt_code code = o.listed ? check_data(cli, conf, a->verify, err) : GT_OK;
 	if (code == GT_OK)

@@ -32,8 +32,9 @@ struct gt_suggest_args {
 /* `gtrain check --link` and `--suggest`. gt_cost_view (cost_view.c) is the implementation, in the plugin cost.so; gt_cli_cost
  * (command_open.c) opens the plugin. */
 struct gt_cost_view {
-	/* Reads the values of --link and --times. The arena of cli owns *out, which is the first argument of add. */
-	enum gt_code (*open)(struct gt_cli *cli, const char *link, const char *times, void **out, struct gt_err *err);
+	/* Reads o->link and o->times. The arena of cli owns *out, which is the first argument of add. */
+	enum gt_code (*open)(struct gt_cli *cli, const struct gt_report_opts *o, void **out, struct gt_err *err);
+	const char *(*doubt)(const void *in); /* returns a warning about the times of kernels; NULL: there is none */
 	gt_report_part *add; /* adds the predicted times to the report */
 	enum gt_code (*print)(struct gt_cli *cli, const struct gt_json_value *report, struct gt_err *err);
 	enum gt_code (*suggest)(struct gt_cli *cli, const struct gt_suggest_args *args, struct gt_err *err);

@@ -80,6 +80,8 @@ static enum gt_code open_search(struct search *s, struct gt_err *err)
 	GT_TRY(gt_cli_config_path(s->cli, operand, &s->path, err));
 	if (s->args->link)
 		GT_TRY(gt_cost_open(s->args->link, s->args->times, s->cli->arena, &s->cost, err));
+	if (s->cost && gt_cost_doubt(s->cost))
+		gt_cli_warn(s->cli, gt_cost_doubt(s->cost));
 	GT_NEW(s->c, s->cli->arena, MOST, err);
 	return GT_OK;
 }
@@ -143,10 +145,13 @@ static enum gt_code plan_candidate(const struct search *s, const char *const *ke
 	struct gt_report *r = NULL;
 	struct gt_json j = {.exact = true};
 	const struct gt_json_value *f;
-	const char **sets, *text;
+	const char **sets, *text, *options;
 	GT_NEW(sets, s->cli->arena, job->sets.n + nkeys + 1, err);
 	for (int i = 0; i < job->sets.n + nkeys; i++)
 		sets[i] = i < job->sets.n ? job->sets.v[i] : keys[i - job->sets.n];
+	GT_TRY(gt_cli_bench_options(s->cli, job, keys, nkeys, &options, err));
+	if (s->cost)
+		gt_cost_set_options(s->cost, options);
 	enum gt_code code = gt_conf_load_all(s->path, sets, job->sets.n + nkeys, &errors, &conf, err);
 	if (code == GT_OK)
 		code = gt_check(conf, &o, &j, &r, err);
@@ -277,13 +282,14 @@ static void explain_candidate(const struct search *s, const struct candidate *c,
 {
 	const struct candidate *best = &s->c[0];
 	char a[GT_UNITS], b[GT_UNITS];
+	bool predicted = !s->cost || c->step > 0;
 	if (c == best && c->planned && c->fits)
-		snprintf(buf, size, "proposed");
+		snprintf(buf, size, "proposed%s%s", predicted ? "" : " without a prediction: ", predicted ? "" : c->why);
 	else if (!c->planned)
 		snprintf(buf, size, "refused: %s", c->why);
 	else if (!c->fits)
 		snprintf(buf, size, "needs %s, but a rank has %s", gt_units_bytes(a, c->memory), gt_units_bytes(b, s->limit));
-	else if (s->cost && !(c->step > 0))
+	else if (!predicted)
 		snprintf(buf, size, "no prediction: %s", c->why);
 	else if (c->step > 0)
 		snprintf(buf, size, "the step takes %.2f times as long: %.0f%% exposed communication, %.0f%% idle", c->step / best->step,

@@ -1,15 +1,37 @@
 /* `gtrain check --link`: the predicted time of a step as text. */
+#include "base/fileio.h"
 #include "base/json_read.h"
+#include "base/shell_word.h"
 #include "cost_suggest.h"
 #include "gtrain_cost.h"
 #include <stdio.h>
 
-static enum gt_code open_cost(struct gt_cli *cli, const char *link, const char *times, void **out, struct gt_err *err)
+enum gt_code gt_cli_bench_options(struct gt_cli *cli, const struct gt_job_args *job, const char *const *keys, int nkeys, const char **out,
+                                  struct gt_err *err)
+{
+	char word[GT_PATH_SIZE];
+	*out = job->mode ? gt_arena_printf(cli->arena, " -s parallel.mode=%s", job->mode) : "";
+	for (int i = nkeys - 1; i >= 0 && *out; i--)
+		*out = gt_arena_printf(cli->arena, " -s %s%s", gt_shell_word(keys[i], word, sizeof word), *out);
+	for (int i = job->sets.n - 1; i >= 0 && *out; i--)
+		*out = gt_arena_printf(cli->arena, " -s %s%s", gt_shell_word(job->sets.v[i], word, sizeof word), *out);
+	return *out ? GT_OK : gt_fail_memory(err, 0);
+}
+
+static enum gt_code open_cost(struct gt_cli *cli, const struct gt_report_opts *o, void **out, struct gt_err *err)
 {
 	struct gt_cost_input *in;
-	GT_TRY(gt_cost_open(link, times, cli->arena, &in, err));
+	const char *options;
+	GT_TRY(gt_cost_open(o->link, o->times, cli->arena, &in, err));
+	GT_TRY(gt_cli_bench_options(cli, o->job, NULL, 0, &options, err));
+	gt_cost_set_options(in, options);
 	*out = in;
 	return GT_OK;
+}
+
+static const char *doubt_times(const void *in)
+{
+	return gt_cost_doubt(in);
 }
 
 static void add_share(struct gt_table *t, const char *what, double seconds, double step, const char *note)
@@ -49,4 +71,5 @@ static enum gt_code print_cost(struct gt_cli *cli, const struct gt_json_value *f
 	return GT_OK;
 }
 
-const struct gt_cost_view gt_cost_view = {.open = open_cost, .add = gt_cost_report, .print = print_cost, .suggest = gt_cli_suggest};
+const struct gt_cost_view gt_cost_view = {.open = open_cost, .doubt = doubt_times, .add = gt_cost_report, .print = print_cost,
+                                          .suggest = gt_cli_suggest};

@@ -1,6 +1,7 @@
 #include "archive_cache.h"
 #include "archive_plugin.h"
 #include "base/arena.h"
+#include "base/bytes.h"
 #include "base/digest.h"
 #include "base/fileio.h"
 #include "base/plugin.h"
@@ -82,15 +83,16 @@ static enum gt_code fail_bomb(const struct conversion *c, struct gt_err *err)
 static enum gt_code check_disk(struct conversion *c, uint64_t n, struct gt_err *err)
 {
 	struct statvfs fs;
+	char text[GT_BYTES_TEXT];
 	if (c->tar.bytes + n <= c->checked || fstatvfs(c->tar.fd, &fs))
 		return GT_OK;
 	uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize, want = n > FREE_SIZE ? n : FREE_SIZE;
 	c->checked = c->tar.bytes + want;
 	if (room >= n + DISK_RESERVE)
 		return GT_OK;
-	return gt_fail(err, GT_EIO, "%s: unpacking the archive into %s would leave less than 128 MiB of the disk free (%llu MiB are free); set "
+	return gt_fail(err, GT_EIO, "%s: unpacking the archive into %s would leave less than 128 MiB of the disk free (%s are free); set "
 	               "XDG_CACHE_HOME to a directory on a larger disk, or unpack the archive", c->path, c->tar.name,
-	               (unsigned long long)(room / MIB));
+	               gt_bytes_text(text, sizeof text, room));
 }
 
 /* Copies the content of the current member. */
@@ -187,8 +189,8 @@ static enum gt_code find_entry(const char *path, struct entry *e, struct gt_err 
 	snprintf(e->name, sizeof e->name, "%s-%s.tar", hash[0], hash[1]);
 	e->bytes = (uint64_t)st.st_size;
 	if (gt_dataset_cache("archives", e->dir, sizeof e->dir, NULL) != GT_OK)
-		return gt_fail(err, GT_ECANTCREAT, "%s: expected a directory for the unpacked archive, but neither XDG_CACHE_HOME nor HOME is set",
-		               path);
+		return gt_fail(err, GT_ECANTCREAT, "%s: expected a directory for the unpacked archive, but neither XDG_CACHE_HOME nor HOME is set "
+		               "to an absolute path", path);
 	return gt_path_join(e->path, e->dir, e->name, err);
 }
 

@@ -141,7 +141,7 @@ uint64_t gt_dataset_bytes(const struct gt_dataset *d);
 const char *gt_dataset_sample_name(const struct gt_dataset *d, int64_t i, char *buf, size_t size);
 
 /* Writes the folder to which `gtrain fetch` downloads: $XDG_CACHE_HOME/gtrain/NAME, else ~/.cache/gtrain/NAME. GT_ENOINPUT: neither
- * variable is set. */
+ * variable is set to an absolute path. */
 enum gt_code gt_dataset_cache(const char *name, char *buf, size_t size, struct gt_err *err);
 
 /* For `gtrain check`: finds the files of a split and reads only their headers. Sets the number of samples, the shape and the classes of

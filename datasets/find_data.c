@@ -84,12 +84,14 @@ enum gt_code gt_dataset_cache(const char *name, char *buf, size_t size, struct g
 {
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
 	int n;
-	if (xdg && *xdg == '/') /* the XDG specification requires that relative paths are ignored */
+	/* The XDG specification requires that relative paths are ignored: each working directory would have its own cache. */
+	if (xdg && *xdg == '/')
 		n = snprintf(buf, size, "%s/gtrain/%s", xdg, name);
-	else if (home && *home)
+	else if (home && *home == '/')
 		n = snprintf(buf, size, "%s/.cache/gtrain/%s", home, name);
 	else
-		return gt_fail(err, GT_ENOINPUT, "neither XDG_CACHE_HOME nor HOME is set, so gtrain has no cache directory; set one of them");
+		return gt_fail(err, GT_ENOINPUT, "neither XDG_CACHE_HOME nor HOME is set to an absolute path, so gtrain has no cache directory; "
+		               "set one of them");
 	if ((size_t)n >= size)
 		return gt_fail(err, GT_ENOINPUT, "the path of the user's cache is too long");
 	return GT_OK;

@@ -1,4 +1,5 @@
 #include "index_place.h"
+#include "base/bytes.h"
 #include "base/digest.h"
 #include "base/memstream.h"
 #include "dataset.h"
@@ -175,10 +176,24 @@ bool gt_index_make_dir(const char *dir)
 	return local;
 }
 
+/* Writes to `why` that the disk of the locked directory is read-only, or too full for `bytes` bytes. */
+static void explain_no_room(const struct gt_index_place *p, int fd, uint64_t bytes, char *why, size_t size)
+{
+	struct statvfs fs;
+	char need[GT_BYTES_TEXT], room[GT_BYTES_TEXT];
+	if (fstatvfs(fd, &fs))
+		return;
+	uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (fs.f_flag & ST_RDONLY)
+		snprintf(why, size, "%s is on a read-only file system; set XDG_CACHE_HOME to a directory that can be written", p->dir);
+	else if (free_bytes < bytes + DISK_RESERVE)
+		snprintf(why, size, "%s: an index of %s would leave less than 128 MiB of the disk free (%s are free)", p->dir,
+		         gt_bytes_text(need, sizeof need, bytes), gt_bytes_text(room, sizeof room, free_bytes));
+}
+
 bool gt_index_lock(const struct gt_index_place *p, uint64_t bytes, int *lock, char *why, size_t size)
 {
 	struct gt_err e = {0};
-	struct statvfs fs;
 	*why = 0;
 	*lock = -1;
 	if (gt_dir_make(p->dir, NULL, &e) != GT_OK) {
@@ -199,9 +214,7 @@ bool gt_index_lock(const struct gt_index_place *p, uint64_t bytes, int *lock, ch
 			snprintf(why, size, "%s: cannot lock: %s", p->dir, strerror(errno));
 	} else {
 		remove_others(p);
-		if (!fstatvfs(fd, &fs) && (uint64_t)fs.f_bavail * fs.f_frsize < bytes + DISK_RESERVE)
-			snprintf(why, size, "%s: an index of %llu MiB would leave less than 128 MiB of the disk free", p->dir,
-			         (unsigned long long)(bytes >> 20));
+		explain_no_room(p, fd, bytes, why, size);
 	}
 	if (busy || *why) {
 		close(fd);

@@ -92,6 +92,7 @@ struct gt_bench {
 	struct gt_bench_row *rows; /* one row for each kernel of rank 0 */
 	int nrows;
 	double step_ms, samples_per_s, gflops, peak_mb; /* peak_mb: peak resident memory of the process, in MB */
+	double kernels_ms; /* sum of the times of the kernels of the rank of step_ms, which were measured in other steps */
 	const char *device;
 	struct gt_bench_rank *ranks; /* one entry for each rank, if there are several ranks */
 	int nranks;

@@ -125,9 +125,12 @@ enum gt_code gt_space_alloc(struct gt_space *s, struct gt_err *err)
 		if (!s->memory.bytes[i] || s->memory.base[i])
 			continue;
 		char text[GT_BYTES_TEXT];
-		if (alloc_arena(s, (enum gt_arena_id)i, s->memory.bytes[i], err) != GT_OK)
-			return gt_fail_prefix(err, "%s (%s; a smaller data.batch or a larger train.accumulate needs less)",
-			                      gt_arena_name((enum gt_arena_id)i), gt_bytes_text(text, sizeof text, s->memory.bytes[i]));
+		enum gt_code code = alloc_arena(s, (enum gt_arena_id)i, s->memory.bytes[i], err);
+		if (code != GT_OK) {
+			gt_fail_prefix(err, "%s (%s%s)", gt_arena_name((enum gt_arena_id)i), gt_bytes_text(text, sizeof text, s->memory.bytes[i]),
+			               code == GT_EFAIL ? "; a smaller data.batch or a larger train.accumulate needs less" : "");
+			return code;
+		}
 		if (getenv("GTRAIN_NAN_MEMORY"))
 			GT_TRY(fill_with_nan(s, (enum gt_arena_id)i, err));
 	}

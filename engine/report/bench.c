@@ -116,6 +116,7 @@ static enum gt_code sum_rows(struct gt_bench *b, const struct gt_session *s, con
 		r->share = total > 0 ? r->ms * 1e-3 * steps / total : 0;
 		r->gflops = r->ms > 0 ? r->gflops / r->ms / 1e6 : 0;
 	}
+	b->kernels_ms = 1e3 * total / steps;
 	b->gflops = flops / b->step_ms / 1e6;
 	qsort(b->rows, (size_t)b->nrows, sizeof *b->rows, by_time);
 	return GT_OK;

@@ -54,8 +54,12 @@ static enum gt_code merge_ranks(struct gt_bench *to, const struct gt_bench *from
 		r->ms += from->rows[i].ms;
 		r->calls += from->rows[i].calls;
 	}
-	if (from->step_ms > to->step_ms)
-		to->step_ms = from->step_ms, to->samples_per_s = from->samples_per_s, to->gflops = from->gflops;
+	if (from->step_ms > to->step_ms) {
+		to->step_ms = from->step_ms;
+		to->kernels_ms = from->kernels_ms;
+		to->samples_per_s = from->samples_per_s;
+		to->gflops = from->gflops;
+	}
 	to->peak_mb = from->peak_mb > to->peak_mb ? from->peak_mb : to->peak_mb;
 	return GT_OK;
 }

@@ -1,4 +1,6 @@
 #include "report/cost_model.h"
+#include "base/fileio.h"
+#include "base/shell_word.h"
 #include "report/step_size.h"
 #include <string.h>
 
@@ -73,9 +75,11 @@ static enum gt_code find_times(struct runner *r, const struct gt_times *times, s
 		bool other = false;
 		if (t->kind == GT_STEP_RECORD || t->kind == GT_STEP_WAIT)
 			events = t->event >= events ? t->event + 1 : events;
+		char file[GT_PATH_SIZE];
 		if (!gt_times_find(times, op, layer ? layer : "", gt_step_size(r->s, t), &r->seconds[i], &other) && !is_free(t))
 			return gt_fail(err, GT_EDATA, "--times: the file has no time of %s%s%s, which a step of this plan executes; measure it with "
-			               "gtrain bench CFG --world %d --json", op, layer && *layer ? " of " : "", layer ? layer : "", r->s->at.world);
+			               "`gtrain bench CFG --world %d%s --json >>%s`", op, layer && *layer ? " of " : "", layer ? layer : "",
+			               r->s->at.world, times->options ? times->options : "", gt_shell_word(times->path, file, sizeof file));
 		if (t->kind == GT_STEP_COMM && !t->end)
 			r->seconds[i] = 0;
 		r->busy += r->seconds[i];

@@ -13,6 +13,16 @@ enum gt_code gt_cost_open(const char *link, const char *times, struct gt_arena *
 	return gt_times_read(a, times, &(*out)->times, err);
 }
 
+const char *gt_cost_doubt(const struct gt_cost_input *in)
+{
+	return in->times.doubt;
+}
+
+void gt_cost_set_options(struct gt_cost_input *in, const char *options)
+{
+	in->times.options = options;
+}
+
 enum gt_code gt_cost_of(const struct gt_cost_input *in, const struct gt_world_plan *w, struct gt_link *link, struct gt_cost *out,
                         struct gt_err *err)
 {
@@ -38,6 +48,7 @@ enum gt_code gt_cost_report(void *user, const struct gt_world_plan *w, struct gt
 	GT_TRY(gt_cost_of(in, w, &link, &c, err));
 	gt_json_row(j, "cost", GT_STR("transport", link.transport == GT_LINK_NCCL ? "NCCL" : "gloo"),
 	            GT_NUM("bytes_per_s", 1 / link.byte_s, 6), GT_NUM("latency_s", link.latency_s, 6), GT_STR("measured_on", in->times.device),
+	            GT_STR("warning", in->times.doubt ? in->times.doubt : ""),
 	            GT_NUM("step_s", c.step_s, 6), GT_NUM("compute_s", c.compute_s, 6), GT_NUM("idle_s", c.idle_s, 6),
 	            GT_NUM("exposed_s", c.exposed_s, 6), GT_NUM("communication_s", c.communication_s, 6),
 	            GT_NUM("efficiency", c.efficiency, 6), GT_NUM("scaled", c.scaled, 6),

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_RATIO 1.3 /* ratio of a step to the sum of its kernels, or the inverse, above which there is a warning; idle machine: 1.05 */
 #define SAME 0.02 /* relative difference of two sizes that count as equal: layouts of devices differ in padding */
 
 enum {
@@ -87,6 +88,22 @@ static enum gt_code reserve_rows(struct gt_arena *a, int n, struct gt_times *t, 
 	return GT_OK;
 }
 
+/* Sets t->doubt if the times of the kernels in a line, which are measured in other steps than the step itself, do not fit it, and fit worse
+ * than those of the lines before. *worst: the largest ratio so far. */
+static enum gt_code compare_with_step(struct gt_arena *a, int line, const struct gt_json_value *v, double *worst, struct gt_times *t,
+                                      struct gt_err *err)
+{
+	double step = gt_json_num(v, "step_ms"), kernels = gt_json_num(v, "kernels_ms");
+	double ratio = step > 0 && kernels > 0 ? fmax(kernels / step, step / kernels) : 1; /* 1: an older version has written the line */
+	if (!(ratio > *worst))
+		return GT_OK;
+	*worst = ratio;
+	GT_NEW_STR(t->doubt, gt_arena_printf(a, "%.300s:%d: the kernels take %.3g ms together, but the step took %.3g ms, so the prediction "
+	                                     "may be wrong; measure them again while nothing else runs on the machine", t->path, line, kernels,
+	                                     step), err);
+	return GT_OK;
+}
+
 /* Appends the rows of one line of bench, which has `kernels`. */
 static enum gt_code add_line(struct gt_arena *a, const char *path, int line, const struct gt_json_value *v, struct gt_times *t,
                              struct gt_err *err)
@@ -115,8 +132,9 @@ enum gt_code gt_times_read(struct gt_arena *a, const char *path, struct gt_times
 	char *text;
 	size_t n;
 	int line = 1;
+	double worst = MOST_RATIO;
 	enum gt_code code = GT_OK;
-	*out = (struct gt_times){0};
+	*out = (struct gt_times){.path = path};
 	GT_TRY(gt_file_read(path, MOST_BYTES, &text, &n, err));
 	for (size_t i = 0, length; i < n && code == GT_OK; i += length + 1, line++) {
 		const struct gt_json_value *v;
@@ -126,10 +144,13 @@ enum gt_code gt_times_read(struct gt_arena *a, const char *path, struct gt_times
 		code = gt_json_parse(text + i, length, path, DEPTH, MOST_VALUES, a, &v, err);
 		if (code == GT_OK)
 			code = add_line(a, path, line, v, out, err);
+		if (code == GT_OK)
+			code = compare_with_step(a, line, v, &worst, out, err);
 	}
 	free(text);
 	if (code == GT_OK && !out->n)
-		return gt_fail(err, GT_EDATA, "%s: expected the times of kernels, as gtrain bench CFG --json prints them", path);
+		return gt_fail(err, GT_EDATA, "%.300s: the file is empty; gtrain bench CFG --world N --json >%.300s writes the times of kernels to "
+		               "it, unless bench fails", path, path);
 	gt_times_sort(out);
 	return code;
 }

@@ -20,6 +20,9 @@ struct gt_times {
 	struct gt_time_row *row; /* [n] sorted by op, layer and size; each triple occurs once */
 	int n, cap;              /* cap: number of rows for which `row` has memory, if gt_times_read has filled it in */
 	const char *device;      /* name of the device in the first line; in messages */
+	const char *path;        /* the file; in messages */
+	const char *doubt;       /* a warning that the times do not fit the step of their line, for the line that fits worst; NULL: none */
+	const char *options;     /* options of `gtrain bench` that set what the config does not; in messages; NULL: none */
 };
 
 /* Reads a file of lines of `gtrain bench --json`. GT_ENOINPUT: there is no such file. GT_EDATA: it is not such a file. */

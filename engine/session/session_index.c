@@ -89,7 +89,7 @@ bool gt_session_index_find(const struct gt_session_spec *spec, const struct gt_d
 	free(settings);
 	if (!found && always && x->nfiles)
 		snprintf(x->note, sizeof x->note, "there is no index, because the data is not in regular files, or neither XDG_CACHE_HOME nor HOME "
-		         "is set");
+		         "is set to an absolute path");
 	return found && (always || x->place.bytes >= GT_INDEX_LARGE);
 }
 

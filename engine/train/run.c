@@ -219,7 +219,7 @@ static enum gt_code run_rank(void *user, const struct gt_team *team, struct gt_e
 		compared = gt_session_write_comparison(t.s, j->dir, code == GT_OK ? err : NULL);
 	code = code == GT_OK ? compared : code;
 	if (code != GT_OK && code != GT_RANK_REGROUP)
-		gt_run_end_failed(&t, code, err->msg);
+		gt_run_end_failed(&t, code, err);
 	/* The launcher gets the error now, because closing the session of a broken device or group may take longer than the launcher allows. If
 	 * ranks are threads, another thread may have caused the error of the run. */
 	if (code != GT_OK && code < 128 && gt_strategy_of(j->c->parallel.mode)->ranks != GT_RANKS_THREADS)

@@ -14,8 +14,9 @@
 #include "train/trainer.h"
 #include <sys/types.h>
 
-/* Sends END for a session that an error ends, unless the session has not started or has sent END already. why: the message. */
-void gt_run_end_failed(struct gt_trainer *t, enum gt_code code, const char *why);
+/* Sends END for a session that the error err ends, unless the session has not started or has sent END already. If the disk is full and the
+ * run has a checkpoint, then adds to err how to continue the run. */
+void gt_run_end_failed(struct gt_trainer *t, enum gt_code code, struct gt_err *err);
 
 /* A rank that was killed writes no END, and a rank that lost another one does not know the exit status of the run. The process that started
  * the ranks knows it, and adds END to metrics.jsonl after all ranks have ended:

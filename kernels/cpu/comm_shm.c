@@ -347,17 +347,24 @@ static void set_send_buffer(struct gt_comm *c, size_t pair_bytes)
 	((struct shm_comm *)c)->root->pair_bytes = round_up(pair_bytes, PAGE);
 }
 
+/* Rank 0's answer to all ranks, which must return the same error if there is no memory. */
+struct shared_buffer {
+	uint64_t off;      /* offset of the buffer in the segment */
+	struct gt_err why; /* why there is no buffer; code GT_OK: there is one */
+};
+
 static enum gt_code share_buffer(struct gt_comm *pub, size_t bytes, void **out, struct gt_err *err)
 {
 	struct shm_comm *c = (struct shm_comm *)pub;
-	uint64_t off = 0; /* 0 is never the offset of a buffer, because struct shm_head is at offset 0 */
-	struct gt_coll x = {.what = "shared buffer", .in = &off, .out = &off, .count = sizeof off, .dtype = GT_U8};
-	enum gt_code code = pub->rank == 0 ? gt_shm_alloc(c->root, bytes ? bytes : 1, &off, err) : GT_OK;
+	struct shared_buffer b = {0};
+	struct gt_coll x = {.what = "shared buffer", .in = &b, .out = &b, .count = sizeof b, .dtype = GT_U8};
 	*out = NULL;
-	GT_TRY(broadcast(pub, &x, code == GT_OK ? err : NULL));
-	if (!off)
-		return code != GT_OK ? code : gt_fail(err, GT_EFAIL, "rank 0 cannot allocate a shared buffer of %zu bytes", bytes);
-	*out = gt_shm_at(c->root, off);
+	if (pub->rank == 0)
+		gt_shm_alloc(c->root, bytes ? bytes : 1, &b.off, &b.why);
+	GT_TRY(broadcast(pub, &x, err));
+	if (b.why.code != GT_OK)
+		return gt_fail(err, b.why.code, "%s", b.why.msg);
+	*out = gt_shm_at(c->root, b.off);
 	return GT_OK;
 }
 

@@ -130,6 +130,45 @@ gives cost_bad_link 64 err 'such as 100Gbit,5us, got fast' check net.cfg --mode 
 gives cost_missing 66 err 'none.json' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times none.json
 echo '{"kernels":[{"op":"linear","layer":"fc1","ms":1}]}' >bad.json
 gives cost_bad_file 65 err 'bad.json:1: expected the times of kernels' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times bad.json
+# A line whose kernels do not fit its step, as on a busy machine, gives a warning; with --strict, the command fails.
+for at in '1.25 1' '0.7 1' '1 1.5' '2 1.5'; do
+	python3 - "$at" <<'PY'
+import json, sys
+d = json.load(open("times.json"))
+line = []
+for ratio in map(float, sys.argv[1].split()):
+    d["kernels_ms"] = 10 * ratio
+    d["step_ms"] = 10
+    line.append(json.dumps(d))
+open("ratio.json", "w").write("\n".join(line) + "\n")
+PY
+	"$gtrain" check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times ratio.json --strict --json -s checkpoint.dir=runs >ratio.out 2>err
+	rc=$?
+	case $at in
+	'1.25 1') want=0 says='' ;;
+	'0.7 1') want=65 says='ratio.json:1: the kernels take 7 ms together, but the step took 10 ms' ;;
+	'1 1.5') want=65 says='ratio.json:2: the kernels take 15 ms together, but the step took 10 ms' ;;
+	*) want=65 says='ratio.json:1: the kernels take 20 ms together, but the step took 10 ms' ;;
+	esac
+	tr -s '\n ' ' ' <err >line
+	if [ $rc = $want ] && grep -q "\"warning\":\"$says" ratio.out && { [ -n "$says" ] || ! [ -s err ]; } &&
+		[[ $(<line) = *"$says"* ]]; then pass "cost_ratio_${at// /_}"
+	else fail "cost_ratio_${at// /_}" "status $rc: $(cat err)"; fi
+done
+gives cost_ratio_suggest 0 err 'the kernels take 20 ms together' check net.cfg --suggest --world 4 --link 1Gbit,1ms --times ratio.json
+if python3 - 2>err <<'PY'
+import json
+d = json.load(open("times.json"))
+assert abs(d["kernels_ms"] - sum(k["ms"] for k in d["kernels"])) < 1e-3 * d["kernels_ms"], d
+PY
+then pass cost_sum; else fail cost_sum "$(cat err)"; fi
+
+# bench prints nothing if the data is missing.
+"$gtrain" bench net.cfg -s data.name=mnist -s data.root=nowhere --json >empty.json 2>err
+gives cost_empty_file 65 err 'empty.json: the file is empty; gtrain bench CFG --world N --json >empty.json writes the times of kernels' \
+	check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times empty.json
+printf '\n \n' >blank.json
+gives cost_blank_file 65 err 'blank.json: the file is empty' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times blank.json
 sed 's/"layer":"fc2"/"layer":"fc9"/g' times.json >other.json
 gives cost_other_model 65 err 'no time of linear of fc2' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times other.json
 gives cost_one_rank 64 err 'several ranks, got one rank' check net.cfg --world 1 --link 1Gbit,1ms --times times.json
@@ -169,5 +208,25 @@ then pass suggest_order; else fail suggest_order "$(cat err why)"; fi
 "$gtrain" check net.cfg --suggest --world 4 --json -s train.accumulate=4 >other.json 2>err
 if cmp -s all.json other.json; then pass suggest_keys
 else fail suggest_keys "$(head -c 300 other.json) instead of $(head -c 300 all.json)"; fi
+# Times that the file lacks are measured with the commands that --suggest and check print. They set the keys of the plan, not of the config.
+"$gtrain" bench net.cfg -s parallel.mode=ddp --world 4 --steps 2 --json 2>err | sed 's/"layer":"fc3"/"layer":"fc9"/g' >'some times.json'
+list_commands() { # of the ways that have no prediction
+	"$gtrain" check net.cfg --suggest --world 4 -s train.clip_norm=1.5 --link 1Gbit,1ms --times 'some times.json' --json 2>>err |
+		python3 -c 'import json, sys
+for s in json.load(sys.stdin)["suggestions"]:
+    if not s["step_s"]: print((s["why"].split("`") + ["", ""])[1] or s["why"])'
+}
+list_commands >commands
+runs=0
+while [ $runs -lt 20 ] && line=$(list_commands | head -n 1) && [[ $line = 'gtrain bench CFG '* ]]; do
+	eval "\"\$gtrain\" bench net.cfg --steps 2 ${line#gtrain bench CFG }" 2>>err || break
+	runs=$((runs + 1))
+done
+zero="gtrain bench CFG --world 4 -s train.clip_norm=1.5 -s parallel.mode=zero -s train.accumulate=1 -s parallel.stage=2 --json"
+if [ $runs -gt 0 ] && [ -z "$(list_commands)" ] && grep -qxF "$zero >>'some times.json'" commands; then pass suggest_measures
+else fail suggest_measures "after $runs commands, the first of which is $(head -n 1 commands): $(list_commands) $(tail -n 3 err)"; fi
+sed 's/"layer":"fc2"/"layer":"fc9"/g' times.json >fc9.json
+gives cost_command 65 err 'gtrain bench CFG --world 2 -s parallel.bucket_mb=1 -s parallel.mode=zero --json >>fc9.json`' \
+	check net.cfg --mode zero -s parallel.bucket_mb=1 --world 2 --link 1Gbit,1ms --times fc9.json
 grep -E '^(parallel) = ' less.txt >lines.cfg && cat net.cfg lines.cfg >proposed.cfg
 gives suggest_lines 0 out 'ranks ' check proposed.cfg --world 4

@@ -152,6 +152,27 @@ uses after_other_keys
 touch blocked
 XDG_CACHE_HOME=$tmp/blocked gives no_cache 0 err 'no index was written' check net.cfg
 XDG_CACHE_HOME=$tmp/blocked same unwritable run net.cfg -q -o unwritable
+mkdir small
+# on_tmpfs COMMANDS: `check` with a cache on a file system of 1 MiB, after COMMANDS in its directory
+on_tmpfs() {
+	XDG_CACHE_HOME=$tmp/small unshare -rm bash -c "mount -t tmpfs -o size=1m none small && { $1; } && '$gtrain' check net.cfg" >out 2>err
+}
+if unshare -rm mount -t tmpfs -o size=1m none small 2>/dev/null; then
+	for case in 'full true' 'readonly mkdir -p small/gtrain/index && mount -o remount,ro small'; do
+		words='an index of [0-9.]* KiB would leave less than 128 MiB of the disk free ([0-9.]* [KM]iB are free)'
+		[ "${case%% *}" = full ] || words='small/gtrain/index is on a read-only file system; set XDG_CACHE_HOME'
+		if on_tmpfs "${case#* }" && tr '\n' ' ' <err | tr -s ' ' | grep -q "no index was written: .*$words"; then pass "${case%% *}_disk"
+		else fail "${case%% *}_disk" "$(cat err)"; fi
+	done
+else
+	skip full_disk 'no user namespaces'
+fi
+# relative paths of a cache are ignored
+(
+	unset XDG_CACHE_HOME
+	HOME=here gives relative_home 0 err 'nor HOME is set to an absolute path' check net.cfg
+)
+if [ -e here ]; then fail relative_home_ignored "$(find here)"; else pass relative_home_ignored; fi
 printf 'x,t\n1,0\n2,1\nbad,0\n%s' "$(seq -f '%g.5,1' 200)" >odd.csv
 gives left_out 0 err 'because rows or cells of the data were left out' check net.cfg -s 'data.train=["odd.csv"]' -s data.on_error=skip \
 	-s data.columns=[] -s 'model.inputs=({name="values";})' -s 'model.layers=({type="linear";out=2;})'

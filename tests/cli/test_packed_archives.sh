@@ -84,7 +84,8 @@ rm -rf "$cache"
 XDG_CACHE_HOME=/proc/none gives no_cache 73 err 'cannot create' check init-images.zip.cfg
 (
 	unset XDG_CACHE_HOME HOME
-	gives no_home 73 err 'neither XDG_CACHE_HOME nor HOME is set' check init-images.zip.cfg
+	gives no_home 73 err 'neither XDG_CACHE_HOME nor HOME is set to an absolute path' check init-images.zip.cfg
+	HOME=here gives relative_home 73 err 'neither XDG_CACHE_HOME nor HOME is set to an absolute path' check init-images.zip.cfg
 )
 (
 	ulimit -f 8

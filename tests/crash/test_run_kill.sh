@@ -104,3 +104,27 @@ if [ $rc = 74 ] && grep -q "$tmp/full/step-00000007.tmp-[0-9a-f]*/model.safetens
 else
 	echo "not ok run_disk_full: ended with $rc: $(tail -n 1 "$tmp/out")"
 fi
+
+# A disk that is full after the first checkpoints: the error names the command that continues the run, and the command does so.
+if unshare -rm mount -t tmpfs -o size=96k none "$tmp/full" 2>/dev/null; then
+	rm -rf "$tmp/full" && mkdir "$tmp/full"
+	unshare -rm bash -c "mount -t tmpfs -o size=96k none '$tmp/full' && { '$gtrain' run -o '$tmp/full/run' '$tmp/t.cfg'; rc=\$?; } &&
+		mount -o remount,size=8m '$tmp/full' && '$gtrain' resume '$tmp/full/run' >'$tmp/resumed' 2>&1 &&
+		cp -r '$tmp/full/run' '$tmp/run'; exit \$rc" >"$tmp/out" 2>&1
+	rc=$?
+	hint="No space left on device; once there is space, \`gtrain resume $tmp/full/run\` continues the run from its last checkpoint"
+	if [ $rc = 74 ] && tr '\n' ' ' <"$tmp/out" | grep -q "$hint" && [ "$(digests "$tmp/run")" = "$want" ]; then echo "ok run_full_resumed"
+	else echo "not ok run_full_resumed: ended with $rc: $(tail -n 2 "$tmp/out") $(tail -n 1 "$tmp/resumed")"; fi
+	rm -rf "$tmp/run"
+else
+	echo "skip run_full_resumed: mounting a tmpfs is not permitted here"
+fi
+# Without a checkpoint, there is nothing to resume.
+if command -v strace >/dev/null && strace -qq -e trace=none true 2>/dev/null; then
+	strace -f -qq -o /dev/null -e trace=fsync -e inject=fsync:error=ENOSPC:when=6+ "$gtrain" run -o "$tmp/run" "$tmp/t.cfg" >"$tmp/out" 2>&1
+	rc=$?
+	if [ $rc = 74 ] && grep -q 'step-00000007.tmp-.*No space left on device$' "$tmp/out"; then echo "ok run_full_fresh"
+	else echo "not ok run_full_fresh: ended with $rc: $(tail -n 1 "$tmp/out")"; fi
+else
+	echo "skip run_full_fresh: no strace"
+fi

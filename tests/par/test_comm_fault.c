@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -350,6 +351,29 @@ TEST(comm_what_does_not_fit_is_named)
 			ranks_free(&r);
 		}
 	}
+}
+
+/* ---- no memory ----------------------------------------------------------------------------------------------------------------- */
+/* Only rank 0 allocates a shared buffer. All ranks get its reason, and the group stays intact. */
+static void limited_body(struct gt_comm *c, int rank, struct rank_note *note, const void *ctx)
+{
+	void *p = c;
+	(void)ctx;
+	signal(SIGXFSZ, SIG_IGN);
+	if (rank == 0)
+		RANK_CHECK(note, !setrlimit(RLIMIT_FSIZE, &(struct rlimit){1 << 20, 1 << 20}));
+	RANK_CHECK(note, c->api->common(c, 64 << 20, &p, &note->err) == GT_EIO && !p);
+	RANK_CHECK_MSG(note, strstr(note->err.msg, strerror(EFBIG)) && strstr(note->err.msg, "ulimit -f"), "%s", note->err.msg);
+	RANK_OK(note, c->api->barrier(c, 0, &note->err), note->err);
+}
+
+TEST(comm_all_ranks_say_why_there_is_no_shared_buffer)
+{
+	if (!ranks_api()->common)
+		return;
+	struct ranks r = {.world = 3, .absent = -1, .body = limited_body};
+	ranks_check(&r);
+	ranks_free(&r);
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------------------- */

@@ -54,6 +54,10 @@ limited size_0 -f 0 --nproc 2 # the launcher's
 says size_0 74 '^gtrain: cannot get shared memory of [0-9]* bytes: File too large: the limit on file sizes (ulimit -f)'
 limited size_4 -f 4 --nproc 2 # a rank's
 says size_4 74 '^gtrain: rank [01]: cannot get shared memory of [0-9]* bytes: File too large: the limit on file sizes (ulimit -f)'
+# The memory of the parameters, which all ranks share: the batch is not the cause.
+limited size_shared -f 2000 -s 'model.input=[1,512,512]' --nproc 2
+says size_shared 74 '^gtrain: rank [01]: parameters ([0-9.]* MiB): cannot get shared memory of [0-9]* bytes: File too large: the limit on '\
+'file sizes (ulimit -f)'
 limited size_file -f 4 -s parallel.mode=single
 says size_file 74 '^gtrain: size_file/.*: cannot write: File too large'
 

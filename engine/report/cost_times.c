@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_RATIO 1.3 /* ratio of a step to the sum of its kernels, or the inverse, above which there is a warning; idle machine: 1.05 */
+#define MOST_RATIO 1.3 /* ratio of a step to the sum of its kernels, or the inverse, above which there is a warning; normally 1.05 */
 #define SAME 0.02 /* relative difference of two sizes that count as equal: layouts of devices differ in padding */
 
 enum {

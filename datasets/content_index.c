@@ -2,11 +2,9 @@
 #include "index_file.h"
 #include "index_place.h"
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <xxhash.h>
 
 #define NOT_USED "the images were read again, because the index of their contents could not be used: "
@@ -43,23 +41,6 @@ uint64_t gt_content_state(const struct stat *st)
 	                      (uint64_t)st->st_ctim.tv_sec,
 	                      (uint64_t)st->st_ctim.tv_nsec};
 	return XXH3_64bits(v, sizeof v);
-}
-
-bool gt_content_has_states(int fd)
-{
-	/* Others may number files as they are opened, as many in user space do, or may have no change times, as FAT and SquashFS. The last
-	 * six are not in the headers of the kernel: ZFS, bcachefs, JFS, Lustre, GPFS and BeeGFS. */
-	static const uint32_t keeps[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,       BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC,
-	                                 TMPFS_MAGIC,      OVERLAYFS_SUPER_MAGIC, NFS_SUPER_MAGIC,   CEPH_SUPER_MAGIC,
-	                                 0x2fc12fc1,       0xca451a4e,            0x3153464a,        0x0bd00bd0,
-	                                 0x47504653,       0x19830326};
-	struct statfs fs;
-	if (fstatfs(fd, &fs))
-		return false;
-	for (size_t i = 0; i < sizeof keeps / sizeof *keeps; i++)
-		if ((uint32_t)fs.f_type == keeps[i])
-			return true;
-	return false;
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------------------------- */

@@ -14,7 +14,8 @@
  * A file in another state is read, so an index never becomes wrong, and it is valid for all splits, lists and configs. A state is recorded
  * only if a later change must change it:
  *   - The last change was more than GT_CONTENT_SETTLED_S seconds ago. Otherwise another change could leave the times as they are.
- *   - The file system keeps inode numbers and change times (gt_content_has_states).
+ *   - The file system keeps inode numbers and change times (file_system.h), and the change time has nanoseconds: files of SquashFS below
+ *     an overlayfs have the times that its author chose, in seconds.
  * Not noticed: a write through a shared mapping of a file whose earlier write through the same mapping is not yet on disk, because the
  * kernel does not set the times again; and bytes that change on the disk without a write. */
 #ifndef GT_DATASETS_CONTENT_INDEX_H
@@ -43,8 +44,6 @@ int64_t gt_content_index_count(const struct gt_content_index *x); /* number of e
 
 /* Returns a hash of inode, size, mtime and ctime. */
 uint64_t gt_content_state(const struct stat *st);
-/* Returns whether a file system keeps what a state consists of. fd: an open file. */
-bool gt_content_has_states(int fd);
 
 /* Returns the content of a file in this state; 0: not known. Thread-safe. */
 uint64_t gt_content_index_find(const struct gt_content_index *x, uint64_t state);

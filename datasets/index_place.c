@@ -3,11 +3,11 @@
 #include "base/digest.h"
 #include "base/memstream.h"
 #include "dataset.h"
+#include "file_system.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,26 +154,13 @@ static void remove_others(const struct gt_index_place *p)
 		closedir(d);
 }
 
-/* Returns whether a file system may be that of another host. If another host removes a file there, reading a mapping of it ends a process
- * with SIGBUS. */
-static bool is_remote(int fd)
-{
-	static const uint32_t remote[] = {NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, SMB2_SUPER_MAGIC, CIFS_SUPER_MAGIC, CEPH_SUPER_MAGIC, V9FS_MAGIC,
-	                                  FUSE_SUPER_MAGIC, AFS_SUPER_MAGIC, AFS_FS_MAGIC, CODA_SUPER_MAGIC, LUSTRE_MAGIC, GPFS_MAGIC};
-	struct statfs fs = {0};
-	bool is = fstatfs(fd, &fs) != 0;
-	for (size_t i = 0; i < sizeof remote / sizeof *remote; i++)
-		is |= (uint32_t)fs.f_type == remote[i];
-	return is;
-}
-
-bool gt_index_make_dir(const char *dir)
+bool gt_index_make_spill_dir(const char *dir)
 {
 	int fd = gt_dir_make(dir, NULL, NULL) == GT_OK ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	bool local = fd >= 0 && !is_remote(fd);
+	bool good = fd >= 0 && gt_fs_writes_in_place(fd);
 	if (fd >= 0)
 		close(fd);
-	return local;
+	return good;
 }
 
 /* Writes to `why` that the disk of the locked directory is read-only, or too full for `bytes` bytes. */
@@ -206,7 +193,7 @@ bool gt_index_lock(const struct gt_index_place *p, uint64_t bytes, int *lock, ch
 		return false;
 	}
 	bool busy = false;
-	if (is_remote(fd))
+	if (!gt_fs_is_local(fd))
 		snprintf(why, size, "%s is on a network file system; set XDG_CACHE_HOME to a directory on a local disk", p->dir);
 	else if (flock(fd, LOCK_EX | LOCK_NB)) { /* without waiting: a reader of large data should not wait for another one */
 		busy = errno == EWOULDBLOCK;

@@ -1,6 +1,7 @@
 #include "source_contents.h"
 #include "base/fileio.h"
 #include "content_index.h"
+#include "file_system.h"
 #include "threads.h"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,13 +17,13 @@ struct hashing {
 	bool lookup;                    /* the index has entries */
 	int64_t settled;                /* a file may be recorded if its last change was before this time, in seconds */
 	dev_t device;                   /* of the folder */
-	bool has_states;                /* gt_content_has_states of this device */
+	bool has_states;                /* gt_fs_keeps_states of this device */
 };
 
 /* Returns whether the state of an open file may be recorded. */
 static bool may_record(const struct hashing *h, int fd, const struct stat *st)
 {
-	return st->st_ctim.tv_sec < h->settled && (st->st_dev == h->device ? h->has_states : gt_content_has_states(fd));
+	return st->st_ctim.tv_sec < h->settled && st->st_ctim.tv_nsec && (st->st_dev == h->device ? h->has_states : gt_fs_keeps_states(fd));
 }
 
 /* Returns the content of file i from the index, without opening the file; 0: not known. */
@@ -76,10 +77,10 @@ void gt_source_contents(const struct gt_source *s, struct gt_sample_mark *mark, 
 		gt_content_index_open(s->root, &h.index, note, size);
 	struct stat root;
 	if (h.index && !fstat(s->fd, &root)) {
-		h.lookup = gt_content_index_count(h.index) > 0;
-		h.found = calloc((size_t)n + 1, sizeof *h.found); /* without memory for new entries, the index stays as it is */
+				h.found = calloc((size_t)n + 1, sizeof *h.found); /* without memory for new entries, the index stays as it is */
 		h.device = root.st_dev;
-		h.has_states = gt_content_has_states(s->fd);
+		h.has_states = gt_fs_keeps_states(s->fd);
+		h.lookup = h.has_states && gt_content_index_count(h.index) > 0;
 	}
 	gt_threads_run(gt_threads_for(n, CHUNK, MAX_THREADS), n, CHUNK, hash_content, &h);
 	if (h.found)

@@ -12,8 +12,9 @@
  * The system writes pages of such arrays to disk when it needs memory. In addition, a thread unmaps their pages when more than
  * GT_SPILL_RESIDENT bytes of files are mapped into the process; the next access maps a page again. So the memory of the process does not
  * grow with the arrays, if they are read and written in order. Blocks of the disk are allocated before they are written, so that a full
- * disk is noticed when an array grows: then this array, and every array that is made later, is in memory. The files have no names, so
- * nothing remains of them after a crash. */
+ * disk is noticed when an array grows: then this array, and every array that is made later, is in memory. This holds for file systems that
+ * write in place; on others, a write to the mapping can end the process with SIGBUS. The files have no names, so nothing remains of them
+ * after a crash. */
 #ifndef GT_BASE_SPILL_H
 #define GT_BASE_SPILL_H
 

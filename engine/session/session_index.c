@@ -179,7 +179,7 @@ static enum gt_code read_and_save(const struct gt_dataset_spec *ds, enum gt_spli
 {
 	struct gt_index_content is, c = {0};
 	struct gt_dataset_spec spilling = *ds;
-	spilling.spill_dir = gt_index_make_dir(x->place.dir) ? x->place.dir : NULL;
+	spilling.spill_dir = gt_index_make_spill_dir(x->place.dir) ? x->place.dir : NULL;
 	GT_TRY(gt_dataset_read(&spilling, split, out, err));
 	c.data = *out;
 	if (!out->n || has_skipped(ds, split, x) || !gt_data_index_save(x, &c, out->n <= GT_SAMPLES_MAX))

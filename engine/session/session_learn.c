@@ -105,7 +105,7 @@ enum gt_code gt_session_learn_data(const struct gt_session_spec *spec, struct gt
 		GT_TRY(gt_data_facts_learned(spec->ckpt, gt_dataset_fitting(ds), &out->learned, err));
 	bool has_index = out->wanted[GT_TRAIN] && gt_session_index_find(spec, ds, GT_TRAIN, &index);
 	bool used = has_index && gt_session_index_load(spec, ds, out, &index);
-	ds->spill_dir = has_index && gt_index_make_dir(index.place.dir) ? index.place.dir : NULL;
+	ds->spill_dir = has_index && gt_index_make_spill_dir(index.place.dir) ? index.place.dir : NULL;
 	enum gt_code code = used ? gt_session_compare_split(spec, out, GT_TRAIN, err) : scan_and_learn(spec, ds, out, err);
 	if (code == GT_OK)
 		code = check_texts(spec->conf, out->learned, err);

@@ -229,7 +229,7 @@ static void open_spill(struct look *l)
 	char dir[GT_PATH_SIZE];
 	struct stat st;
 	if (!stat(l->path, &st) && (uint64_t)st.st_size >= GT_INDEX_LARGE && gt_dataset_cache("index", dir, sizeof dir, NULL) == GT_OK &&
-	    gt_index_make_dir(dir))
+	    gt_index_make_spill_dir(dir))
 		gt_spill_open(dir, &l->spill);
 }
 

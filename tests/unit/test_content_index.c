@@ -1,6 +1,7 @@
 /* The index of image contents (datasets/content_index.h): a file in a recorded state is not read, a file in any other state is, and no
  * damaged or impossible index is used. Whole runs with an index: tests/cli/test_content_index.sh. */
 #include "content_index.h"
+#include "file_system.h"
 #include "data_files.h"
 #include "index_file.h"
 #include "sample_mark.h"
@@ -57,7 +58,7 @@ static bool make_folder(void)
 		sleep(GT_CONTENT_SETTLED_S + 1);
 		usleep(100000);
 	}
-	if (gt_content_has_states(source->fd))
+	if (gt_fs_keeps_states(source->fd))
 		return true;
 	test_skip("the file system of the temporary folder does not keep the states of files");
 	return false;

@@ -126,7 +126,7 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 		return gt_fail(err, GT_EUSAGE,
 		               "--nnodes %d: expected also --token-file, a file of 64 hexadecimal digits that is the same on every host and that "
 		               "no other user can read", o->nnodes);
-	return GT_OK;
+	return out->launch && o->nnodes > 1 ? gt_team_check_hosts(o->master_addr, err) : GT_OK;
 }
 
 void gt_ranks_use_one(struct gt_conf *c)

@@ -207,6 +207,21 @@ RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives 
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives joined_restarts 64 err \
 	"but torchrun started the ranks and must restart them" run ddp.cfg --max-restarts 3 -o x
 
+# Without gloo, a run on several hosts fails before it waits for the other hosts, whoever starts the ranks; a loopback address is one host.
+mkdir -p none/bin none/lib/gtrain
+cp "$gtrain" none/bin/gtrain
+cp "$(dirname "$gtrain")"/../lib/gtrain/*.so none/lib/gtrain
+rm -f none/lib/gtrain/gloo.so
+no_gloo='the ranks run on several hosts, and communication between hosts needs the gloo plugin: gloo is not installed'
+gtrain=$tmp/none/bin/gtrain gives no_gloo 69 err "gtrain: $no_gloo" run ddp.cfg --nproc 1 --nnodes 2 --node-rank 1 --token-file token \
+	--master-addr 192.0.2.1 -o x
+grep -q "install Debian's package libgloo-dev" err && pass no_gloo_package || fail no_gloo_package "$(cat err)"
+gtrain=$tmp/none/bin/gtrain gives no_gloo_elastic 69 err "gtrain: $no_gloo" "${elastic[@]}" --nnodes 1:2 --master-addr 192.0.2.1
+RANK=1 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=192.0.2.1 GTRAIN_TOKEN_FILE=token gtrain=$tmp/none/bin/gtrain \
+	gives no_gloo_torchrun 69 err "gtrain: rank 1: $no_gloo" run ddp.cfg -o x
+gtrain=$tmp/none/bin/gtrain gives no_gloo_one_host 0 out '' run ddp.cfg -n --nproc 1 --nnodes 2 --token-file token \
+	--master-addr 127.0.0.1 -o x
+
 # A directory that another run uses: rank 1 names the reason of rank 0, complete
 "$gtrain" run ddp.cfg --nproc 2 -q -o used -s train.epochs=1000000 >used.out 2>&1 &
 user=$!

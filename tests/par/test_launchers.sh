@@ -222,6 +222,26 @@ RANK=1 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=192.0.2.1 GTRAIN
 gtrain=$tmp/none/bin/gtrain gives no_gloo_one_host 0 out '' run ddp.cfg -n --nproc 1 --nnodes 2 --token-file token \
 	--master-addr 127.0.0.1 -o x
 
+# A host whose --nnodes is of the other form than that of host 0 is told so.
+# mixed NAME NNODES0 NNODES1 TEXT: host 1 prints TEXT
+mixed() {
+	local pid=() n nodes=("$2" "$3")
+	for n in 0 1; do
+		GTRAIN_TEST_MARK=$mark timeout 60 "$gtrain" run ddp.cfg -o "$1" --nproc 1 --nnodes "${nodes[$n]}" --node-rank $n \
+			--master-addr 127.0.0.1 --master-port "$port" --token-file token >"$1.$n" 2>&1 &
+		pid[n]=$!
+	done
+	for _ in $(seq 600); do
+		if grep -q -- "$4" "$1.1"; then break; fi
+		sleep 0.05
+	done
+	if grep -q -- "$4" "$1.1"; then pass "$1"; else fail "$1" "$(cat "$1".?)"; fi
+	kill -TERM "${pid[@]}"
+	wait "${pid[@]}"
+}
+mixed fixed_joins_elastic 2:2 2 "port $port: host 0 was started with --nnodes MIN:MAX; start all hosts with the same --nnodes; trying for"
+mixed elastic_joins_fixed 2 2:2 "port $port; it was started with --nnodes N instead of MIN:MAX: start all hosts with the same --nnodes"
+
 # A directory that another run uses: rank 1 names the reason of rank 0, complete
 "$gtrain" run ddp.cfg --nproc 2 -q -o used -s train.epochs=1000000 >used.out 2>&1 &
 user=$!

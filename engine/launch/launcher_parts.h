@@ -74,6 +74,7 @@ struct gt_attempt {
 	int stop_signal;         /* the first signal by which the user stopped the run; 0: none */
 	int stop_node;           /* number of the host that received stop_signal */
 	char stop_host[64];      /* name of the host that received stop_signal; empty: this host */
+	bool joined;             /* it was printed that this host has joined host 0 */
 	int interrupts;          /* number of SIGINTs that this launcher has received */
 	unsigned passed;         /* bit 1 << signal: the signal was forwarded to the ranks */
 };

@@ -292,6 +292,8 @@ enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, 
 	if (code != GT_OK && *dir && !from && !o->node_rank)
 		gt_ckpt_dir_clean(dir, existed);
 	explicit_bzero(token, sizeof token);
+	if (code == GT_OK && o->node_rank)
+		forward_line(&l, "the run has ended; its result is on host 0");
 	if (code == GT_OK && r->capture && end.asked) /* the signal also ends what the caller would do after this run */
 		return gt_fail(err, (enum gt_code)(128 + end.asked), "ended by signal %d (%s)", end.asked, strsignal(end.asked));
 	return code;

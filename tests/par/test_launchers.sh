@@ -87,6 +87,9 @@ rc=$?
 wait $! || rc=$?
 cat hosts_[01].out >hosts.out
 same hosts hosts2 2 $rc
+# The other host says where the output of the run is, and that the run has ended.
+printf '%s\n' 'joined host 0 as node 1; the output of the run is on host 0' 'the run has ended; its result is on host 0' >joined.want
+if cmp -s joined.want hosts_1.out; then pass joined; else fail joined "$(cat hosts_1.out)"; fi
 
 # ---- a rank is lost, and the run goes on ----
 # strike RANK DIR: SIGKILL after the first checkpoint in DIR; its process is in victim, "": it was not found

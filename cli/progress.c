@@ -332,20 +332,42 @@ static const char *run_dir(const struct gt_progress *p, char *buf, size_t size)
 	return gt_shell_word(dir, buf, size);
 }
 
-enum { AGAIN = 320 };
+enum { AGAIN = 1024 };
+
+static void add_again(char *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add_again(char *buf, const char *fmt, ...)
+{
+	va_list ap;
+	size_t n = strlen(buf);
+	va_start(ap, fmt);
+	vsnprintf(buf + n, AGAIN - n, fmt, ap);
+	va_end(ap);
+}
 
 /* Writes the options of this command, each with a space before it, that a later command needs again because checkpoints do not store them:
- * the device and, if `ranks` is true, the number of ranks. Runs on several hosts need further options. Returns buf (AGAIN bytes). */
+ * the device and, if `ranks` is true, the options about ranks, hosts and restarts, without the number of this host. Returns buf (AGAIN
+ * bytes). */
 static const char *options_again(const struct gt_progress *p, bool ranks, char *buf)
 {
 	const struct gt_job_args *a = p->job;
-	char word[256];
-	int n = 0;
+	char word[400];
 	buf[0] = '\0';
-	if (ranks && a->nproc > 0 && a->nnodes.most <= 1)
-		n = snprintf(buf, AGAIN, " --nproc %" PRId64, a->nproc);
+	if (ranks && a->nproc > 0)
+		add_again(buf, " --nproc %" PRId64, a->nproc);
+	if (ranks && a->nnodes.least)
+		add_again(buf, " --nnodes %" PRId64 ":%" PRId64, a->nnodes.least, a->nnodes.most);
+	else if (ranks && a->nnodes.most)
+		add_again(buf, " --nnodes %" PRId64, a->nnodes.most);
+	if (ranks && a->master_addr)
+		add_again(buf, " --master-addr %s", gt_shell_word(a->master_addr, word, sizeof word));
+	if (ranks && a->master_port)
+		add_again(buf, " --master-port %" PRId64, a->master_port);
+	if (ranks && a->token_file)
+		add_again(buf, " --token-file %s", gt_shell_word(a->token_file, word, sizeof word));
+	if (ranks && a->max_restarts)
+		add_again(buf, " --max-restarts %" PRId64, a->max_restarts);
 	if (a->device)
-		snprintf(buf + n, (size_t)(AGAIN - n), " --device %s", gt_shell_word(a->device, word, sizeof word));
+		add_again(buf, " --device %s", gt_shell_word(a->device, word, sizeof word));
 	return buf;
 }
 
@@ -356,8 +378,9 @@ static void suggest_resume(struct gt_progress *p)
 	if (!p->checkpoint[0])
 		gt_cli_note(p->cli, "ended early at step %s, without a checkpoint", gt_units_count(step, p->step));
 	else
-		gt_cli_note(p->cli, "ended early with the checkpoint %s; `%s resume %s%s` continues", p->checkpoint,
-		            gt_cli_program(p->cli, gtrain, sizeof gtrain), run_dir(p, dir, sizeof dir), options_again(p, true, again));
+		gt_cli_note(p->cli, "ended early with the checkpoint %s; `%s resume %s%s` continues%s", p->checkpoint,
+		            gt_cli_program(p->cli, gtrain, sizeof gtrain), run_dir(p, dir, sizeof dir), options_again(p, true, again),
+		            p->job->nnodes.most > 1 ? "; the other hosts also need their --node-rank" : "");
 }
 
 /* Prints the checkpoint of a complete run, and commands that show and use its results. */

@@ -45,6 +45,26 @@ static void add_word(struct words *w, const char *fmt, ...)
 	w->v[w->n] = NULL;
 }
 
+/* The launcher alone uses these options. Rank 0 prints them in the command that continues a run. */
+static void add_host_words(struct words *w, const struct gt_job_args *job)
+{
+	const struct gt_option_range *n = &job->nnodes;
+	if (n->least)
+		add_word(w, "--nnodes=%d:%d", (int)n->least, (int)n->most);
+	else if (n->most)
+		add_word(w, "--nnodes=%d", (int)n->most);
+	if (job->node_rank)
+		add_word(w, "--node-rank=%d", (int)job->node_rank);
+	if (job->master_addr)
+		add_word(w, "--master-addr=%s", job->master_addr);
+	if (job->master_port)
+		add_word(w, "--master-port=%d", (int)job->master_port);
+	if (job->token_file)
+		add_word(w, "--token-file=%s", job->token_file);
+	if (job->max_restarts)
+		add_word(w, "--max-restarts=%d", (int)job->max_restarts);
+}
+
 /* Builds the command line of `command` without operand, time limit and --from, which the engine adds. `resume` gets neither --init nor
  * --out, because the resumed directory determines both. A smoke test sets the directories and rank counts of its runs itself, and reads
  * their events. */
@@ -76,6 +96,8 @@ static enum gt_code build_command_line(struct gt_cli *cli, const struct gt_job_a
 		add_word(&w, "--init=%s", job->init);
 	if (job->nproc && !job->smoke)
 		add_word(&w, job->nproc == GT_NPROC_AUTO ? "--nproc=auto" : "--nproc=%d", (int)job->nproc);
+	if (!job->smoke)
+		add_host_words(&w, job);
 	*out = w.v;
 	return w.code;
 }

@@ -133,6 +133,7 @@ static _Noreturn void exec_rank(const struct gt_attempt *a, int local, const str
 	clear_cloexec(a->board_fd);
 	if (!local)
 		clear_cloexec(a->listen_fd);
+	gt_signals_reset();
 	sigprocmask(SIG_SETMASK, b->mask, NULL);
 	execve("/proc/self/exe", argv, b->env); /* /proc/self/exe is the running program, even if its file was replaced */
 	snprintf(w.text, sizeof w.text, "cannot execute the program again: %s", strerror(errno));

@@ -1,6 +1,7 @@
 /* Decides why an attempt ends: names the first rank that has failed, on this host or on another one, and its cause. */
 #include "base/clock.h"
 #include "launch/supervise_parts.h"
+#include <math.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,13 +29,18 @@ static void describe_position(const struct watch *w, int local, char *out, size_
 	snprintf(out, size, "%s%s%s%s", at, *phase ? " (" : "", phase, *phase ? ")" : "");
 }
 
+static double get_grace(const struct watch *w)
+{
+	return w->a->spec->grace_s > 0 ? w->a->spec->grace_s : 1.5;
+}
+
 /* Ends all running ranks: sends SIGTERM, and SIGKILL after the grace period. A stopped rank does not react to SIGTERM and gets SIGKILL at
  * once. */
 static void end_all(struct watch *w)
 {
 	struct gt_attempt *a = w->a;
 	w->failed_at = gt_clock();
-	w->kill_at = w->failed_at + (a->spec->grace_s > 0 ? a->spec->grace_s : 1.5);
+	w->kill_at = w->failed_at + get_grace(w);
 	for (int i = 0; i < a->spec->nproc; i++)
 		/* Closing the link wakes a rank that waits for the failed rank, because its gt_rank_end_fd becomes readable. */
 		if (gt_child_alive(&a->child[i]) && a->child[i].link >= 0) {
@@ -143,9 +149,13 @@ void gt_watch_classify_exit(struct watch *w, int local)
 	char what[160];
 	if (w->failed_at >= 0 || code == 0)
 		return;
-	if (by_itself || (stop && (code == 128 + stop || (w->a->interrupts > 1 && code == 128 + SIGKILL)))) {
+	bool killed = code == 128 + SIGKILL && (w->a->interrupts > 1 || gt_clock() >= w->kill_at);
+	if (by_itself || (stop && (code == 128 + stop || killed))) {
 		if (!w->orderly)
 			w->orderly_at = gt_clock();
+		/* The signal has ended this rank before the ranks could agree on a checkpoint: the others would wait for it in the rendezvous. */
+		if (c->by_signal && step_of(w, local) < 0 && w->kill_at == INFINITY)
+			w->kill_at = gt_clock() + get_grace(w);
 		w->orderly = stop ? 128 + stop : code;
 		return;
 	}

@@ -289,6 +289,11 @@ void gt_hosts_stop(struct gt_hosts *h, int sig, bool kill, double late_s)
 	record_message(h, &w, late_s > 0 ? late_s : LATE_S, false);
 }
 
+bool gt_hosts_joined(const struct gt_hosts *h)
+{
+	return h && !is_node0(h) && h->line[0].c.fd >= 0;
+}
+
 int gt_hosts_fd(const struct gt_hosts *h)
 {
 	return h ? h->epoll : -1;

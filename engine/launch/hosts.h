@@ -47,6 +47,8 @@ void gt_hosts_close(struct gt_hosts *h); /* sends GT_HOST_BYE; h may be NULL, as
 
 /* Returns a descriptor that is readable when gt_hosts_receive() has work to do; -1 if h is NULL. */
 int gt_hosts_fd(const struct gt_hosts *h);
+/* Returns whether this is another node than node 0 and is connected to node 0. h may be NULL. */
+bool gt_hosts_joined(const struct gt_hosts *h);
 /* Sends and receives what is possible now, without waiting; call it at least every 0.1 s. Returns true if *out is a message that was not
  * returned before: an attempt of another host has failed, or its user has stopped the run. A launcher that disappears without GT_HOST_BYE
  * is reported as a failure. */

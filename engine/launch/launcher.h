@@ -27,9 +27,10 @@
  * they started. The shared memory and the sockets have no names in /dev/shm or in a file system, so no file is left behind.
  *
  * Signals. The launcher forwards SIGINT, SIGTERM, SIGHUP and SIGUSR1, each once: the ranks save a checkpoint and exit, and the run ends
- * with code 128+n. A second SIGINT kills all ranks at once. The launchers of other hosts are informed of each signal and do the same. A
- * rank that exits with 128+n and reports it received such a signal itself, or agreed with a rank that did; this is an orderly end, too. In
- * both cases the launcher does not restart the run. SIGTSTP (Ctrl-Z) stops the launcher and its ranks, and SIGCONT continues all of
+ * with code 128+n. A second SIGINT kills all ranks at once. If the signal ends a rank before its first step, the ranks cannot agree on a
+ * checkpoint, and the remaining ranks get SIGKILL after grace_s. The launchers of other hosts are informed of each signal and do the same.
+ * A rank that exits with 128+n and reports it received such a signal itself, or agreed with a rank that did; this is an orderly end, too.
+ * In both cases the launcher does not restart the run. SIGTSTP (Ctrl-Z) stops the launcher and its ranks, and SIGCONT continues all of
  * them. */
 #ifndef GT_LAUNCH_LAUNCHER_H
 #define GT_LAUNCH_LAUNCHER_H

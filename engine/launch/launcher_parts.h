@@ -74,6 +74,7 @@ struct gt_attempt {
 	int stop_signal;         /* the first signal by which the user stopped the run; 0: none */
 	int stop_node;           /* number of the host that received stop_signal */
 	char stop_host[64];      /* name of the host that received stop_signal; empty: this host */
+	bool joined;             /* it was printed that this host has joined host 0 */
 	int interrupts;          /* number of SIGINTs that this launcher has received */
 	unsigned passed;         /* bit 1 << signal: the signal was forwarded to the ranks */
 };
@@ -94,6 +95,9 @@ void gt_attempt_supervise(struct gt_attempt *a, struct gt_launch_end *end);
 /* In launcher_signals.c. Blocks the signals that concern a run and returns a descriptor that receives them, -1 on failure. *before: the
  * mask to restore afterwards. */
 int gt_signal_fd(sigset_t *before);
+/* Call it in a new process before it unblocks signals: removes the signal handlers that this process has inherited, which would discard a
+ * signal that arrives before exec. Ignored signals stay ignored. */
+void gt_signals_reset(void);
 /* Forwards the signals that have arrived to the ranks and to the launchers of other hosts. */
 void gt_attempt_signals(struct gt_attempt *a);
 /* Ends the run because the user has sent signal `sig` on this or on another host: forwards it to the ranks, once, or kills them if `now` is

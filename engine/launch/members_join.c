@@ -53,6 +53,9 @@ void gt_members_note_obstacle(struct gt_members *m, const struct gt_peer_auth *a
 		m->obstacle = "it has a different token: start all hosts with the same --token-file";
 	else if (a->state == GT_AUTH_STRANGER && !memcmp(a->hello, GT_MEMBERS_MAGIC, sizeof GT_MEMBERS_MAGIC - 2))
 		m->obstacle = "it runs another version of gtrain: start all hosts with the same version";
+	/* on a later port, these may be the ranks of this run, or those of another run */
+	else if (a->state == GT_AUTH_STRANGER && !m->search.next_port && !memcmp(a->hello, GT_RDV_MAGIC, GT_AUTH_MAGIC))
+		m->obstacle = "it was started with --nnodes N instead of MIN:MAX: start all hosts with the same --nnodes";
 }
 
 const char *gt_members_obstacle(const struct gt_members *m)

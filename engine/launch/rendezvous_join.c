@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/peer_auth.h"
-#include "launch/hosts.h"
+#include "launch/members.h"
 #include "launch/rendezvous.h"
 #include "launch/rendezvous_parts.h"
 #include <errno.h>
@@ -153,7 +153,7 @@ enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *tok
 /* ---- other ranks: connect to rank 0 ------------------------------------------------------------------------------------------------- */
 /* Reasons why rank 0 was not reached, the least helpful first. The most helpful reason is reported, because an answer from one port says
  * more than the silence of later ports. */
-enum reason { NOBODY, NO_HOST, SILENT, NOT_OURS, OTHER_TOKEN };
+enum reason { NOBODY, NO_HOST, SILENT, NOT_OURS, OTHER_NNODES, OTHER_TOKEN };
 
 struct refusal {
 	enum reason reason;
@@ -200,8 +200,11 @@ static enum gt_code connect_to_address(struct gt_rendezvous *r, const unsigned c
 		record_refusal(why, SILENT, port, "the process that listens on this port does not answer");
 		break;
 	case GT_AUTH_STRANGER:
-		/* The launchers' own connections (launch/hosts.h) use a port next to the ranks' port, which is no error. */
-		if (memcmp(p.hello, GT_HOSTS_MAGIC, GT_AUTH_MAGIC))
+		/* The launchers' own connections (launch/hosts.h) use a port next to the ranks' port, which is no error. Host 0 of an elastic run
+		 * uses the first port; on another port it is the host of another run. */
+		if (port == r->world.port && !memcmp(p.hello, GT_MEMBERS_MAGIC, GT_AUTH_MAGIC))
+			record_refusal(why, OTHER_NNODES, port, "host 0 was started with --nnodes MIN:MAX; start all hosts with the same --nnodes");
+		else if (memcmp(p.hello, GT_HOSTS_MAGIC, GT_AUTH_MAGIC) && memcmp(p.hello, GT_MEMBERS_MAGIC, GT_AUTH_MAGIC))
 			record_refusal(why, NOT_OURS, port, "the process that listens on this port is not gtrain");
 		break;
 	default:
@@ -250,7 +253,7 @@ enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token,
 		/* The first rejection proves nothing: a rank 0 that ends during the handshake closes the connection like one with another token. */
 		if (now.reason != OTHER_TOKEN || ++rejections > 1)
 			record_refusal(&why, now.reason, now.port, now.text);
-		if (!reported && (why.reason == OTHER_TOKEN || gt_clock() > silent)) {
+		if (!reported && (why.reason >= OTHER_NNODES || gt_clock() > silent)) {
 			char text[600];
 			snprintf(text, sizeof text, "rank %d has not reached rank 0 at %s port %d: %s; trying for %.0f s more", w->rank, w->addr,
 			         why.port, why.text, until - gt_clock());

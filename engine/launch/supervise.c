@@ -127,6 +127,18 @@ static void reap_rank(struct watch *w, int local)
 	}
 }
 
+/* Only host 0 prints the output of the run: the other hosts print one line when they have joined, and one at the end (run_ranks.c). */
+static void announce_join(struct gt_attempt *a)
+{
+	char text[120];
+	if (a->joined || !gt_hosts_joined(a->hosts))
+		return;
+	a->joined = true;
+	snprintf(text, sizeof text, "joined host 0 as node %d; the output of the run is on host 0", a->spec->node_rank);
+	if (a->spec->say)
+		a->spec->say(a->spec->user, text);
+}
+
 static bool wait_events(struct watch *w, bool more_output)
 {
 	struct gt_attempt *a = w->a;
@@ -155,6 +167,7 @@ static bool wait_events(struct watch *w, bool more_output)
 	}
 	while (gt_hosts_receive(a->hosts, &word) || gt_members_poll(a->members, &word))
 		gt_watch_handle_message(w, &word);
+	announce_join(a);
 	if (gt_members_regroup(a->members))
 		atomic_store_explicit(&a->board->regroup, 1, memory_order_relaxed);
 	return more_output;

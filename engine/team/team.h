@@ -44,6 +44,11 @@ struct gt_team_spec {
  * ignored. */
 enum gt_code gt_team_world(const struct gt_rank_link *link, struct gt_world *out, struct gt_err *err);
 
+/* Checks, before ranks wait for each other, that ranks on several hosts can communicate. addr: address of the host of rank 0. With a
+ * loopback address all ranks are on this host, and the function returns GT_OK. GT_EUNAVAILABLE: the gloo plugin is missing or cannot be
+ * loaded. */
+enum gt_code gt_team_check_hosts(const char *addr, struct gt_err *err);
+
 /* Connects the ranks. With world = 1 it returns at once. GT_EPEER: a rank did not connect in time, or has ended. GT_ECONFIG: a rank runs
  * another config. GT_EUNAVAILABLE: the ranks are on several hosts and the gloo plugin is missing. GT_EUSAGE: the ranks are on several hosts
  * and have no token. */

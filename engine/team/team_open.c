@@ -5,6 +5,7 @@
 #include "launch/launcher_parts.h"
 #include "launch/rendezvous.h"
 #include "team/team_parts.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -36,6 +37,20 @@ static enum gt_code load_comm_api(bool one_host, int world, const struct gt_comm
 	if ((*out)->max_world && world > (*out)->max_world)
 		return gt_fail(err, GT_EUSAGE, "%d ranks: the communicator %s supports at most %d", world, (*out)->name, (*out)->max_world);
 	return GT_OK;
+}
+
+static bool is_loopback(const char *addr)
+{
+	struct in6_addr v6;
+	struct in_addr v4;
+	return !strcmp(addr, "localhost") || (inet_pton(AF_INET, addr, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127) ||
+	       (inet_pton(AF_INET6, addr, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6));
+}
+
+enum gt_code gt_team_check_hosts(const char *addr, struct gt_err *err)
+{
+	const struct gt_comm_api *api = NULL;
+	return is_loopback(addr) ? GT_OK : load_comm_api(false, 0, &api, err);
 }
 
 struct channel {
@@ -155,6 +170,8 @@ static enum gt_code join_rendezvous(struct gt_team *t, const struct gt_team_spec
 	                                  .warn = s->warn,
 	                                  .warn_user = s->warn_user};
 	gt_rank_phase(t->link, "connecting to the other ranks", 2 * timeout);
+	if (!one_host)
+		GT_TRY(gt_team_check_hosts(w->addr, err));
 	GT_TRY(reserve_descriptors(w, one_host, err));
 	if (t->link) {
 		memcpy(token, gt_rank_token(t->link), sizeof token);

@@ -126,7 +126,7 @@ enum gt_code gt_ranks_of(const struct gt_conf *c, const struct gt_run_opts *o, s
 		return gt_fail(err, GT_EUSAGE,
 		               "--nnodes %d: expected also --token-file, a file of 64 hexadecimal digits that is the same on every host and that "
 		               "no other user can read", o->nnodes);
-	return GT_OK;
+	return out->launch && o->nnodes > 1 ? gt_team_check_hosts(o->master_addr, err) : GT_OK;
 }
 
 void gt_ranks_use_one(struct gt_conf *c)
@@ -292,6 +292,8 @@ enum gt_code gt_ranks_launch(const struct gt_ranks *r, const struct gt_conf *c, 
 	if (code != GT_OK && *dir && !from && !o->node_rank)
 		gt_ckpt_dir_clean(dir, existed);
 	explicit_bzero(token, sizeof token);
+	if (code == GT_OK && o->node_rank)
+		forward_line(&l, "the run has ended; its result is on host 0");
 	if (code == GT_OK && r->capture && end.asked) /* the signal also ends what the caller would do after this run */
 		return gt_fail(err, (enum gt_code)(128 + end.asked), "ended by signal %d (%s)", end.asked, strsignal(end.asked));
 	return code;

@@ -244,6 +244,11 @@ if [ "$kills" = 0 ]; then
 		stop
 		[ "$(cat codes)" = '143 143 ' ]
 		check ${cfg}_stopped $? "$(cat codes; tail -n 2 ?.out)"
+		if [ $cfg = count ]; then # ranks of a later attempt also print the options of the hosts
+			again="--nproc 1 --nnodes 1:2 --master-addr $addr --master-port $port --token-file token"
+			grep -q "^ended early .* resume d $again\` continues" 0.out
+			check how_to_continue $? "$(cat 0.out)"
+		fi
 		[[ $(grep -o '"ranks":[0-9]*' d/metrics.jsonl | tr -dc '0-9\n' | tr '\n' ' ') =~ ^$want$ ]]
 		check ${cfg}_ranks $? "$(grep -o '"ranks":[0-9]*' d/metrics.jsonl | tr '\n' ' ')"
 		judge $cfg $cfg.cfg "${init[@]}"

@@ -7,6 +7,7 @@ if [ -z "${HOST_NAME_INSIDE:-}" ]; then # networks and mounts of this test end w
 	unshare -n -m true 2>/dev/null || { skip host_name 'no network namespaces'; exit; }
 	HOST_NAME_INSIDE=1 exec unshare -n -m "$0"
 fi
+[ -e "$GTRAIN_BUILD/lib/gtrain/gloo.so" ] || { skip host_name "built without gloo (libgloo-dev)"; exit; }
 cd "$tmp" || exit 1
 dead=2001:db8::99
 echo "$dead head" >hosts

@@ -303,6 +303,36 @@ TEST(user_stops)
 	EXPECT(143, -1, "ended by signal 15");
 }
 
+/* A signal that ends one rank before its first step ends the others, which would wait for it in the rendezvous. */
+TEST(user_stops_before_the_first_step)
+{
+	start("-n 2 -g 0.5 -s 100000 -a 0 1:noterm *:hang");
+	CHECK(read_until("deaf", 1) && read_until("fault", 2));
+	double at = gt_clock();
+	kill(r.pid, SIGTERM);
+	finish();
+	EXPECT(143, -1, "ended by signal 15");
+	double took_s = gt_clock() - at;
+	CHECK_MSG(took_s >= 0.5 && took_s < 5, "%.3f s", took_s); /* no sooner than the grace; the maximum allows for the machine's load */
+}
+
+/* A rank that has not executed the program yet has the signal handlers of its launcher, which must not discard the signal. The moments are
+ * those at which some of the ranks are in this state. */
+TEST(user_stops_before_exec)
+{
+	for (int i = 0; i < 20; i++) {
+		start("-n 16 -g 10 -s 100000 -H -a 0 *:hang");
+		usleep((useconds_t)(1500 + 1000 * i));
+		double at = gt_clock();
+		kill(r.pid, SIGTERM);
+		finish();
+		if (WIFSIGNALED(r.status)) /* the launcher itself had no handler yet */
+			continue;
+		EXPECT(143, -1, "ended by signal 15");
+		CHECK_MSG(gt_clock() - at < 8, "%.3f s: a rank did not get the signal", gt_clock() - at);
+	}
+}
+
 TEST(terminal_stop)
 {
 	start("-n 2 -t 1 -s 2000");

@@ -87,6 +87,9 @@ rc=$?
 wait $! || rc=$?
 cat hosts_[01].out >hosts.out
 same hosts hosts2 2 $rc
+# The other host says where the output of the run is, and that the run has ended.
+printf '%s\n' 'joined host 0 as node 1; the output of the run is on host 0' 'the run has ended; its result is on host 0' >joined.want
+if cmp -s joined.want hosts_1.out; then pass joined; else fail joined "$(cat hosts_1.out)"; fi
 
 # ---- a rank is lost, and the run goes on ----
 # strike RANK DIR: SIGKILL after the first checkpoint in DIR; its process is in victim, "": it was not found
@@ -206,6 +209,41 @@ RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives 
 	"torchrun started 2 ranks, 2 of them on this host, but --nproc gives a different number" run ddp.cfg --nproc 3 -o x
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 gives joined_restarts 64 err \
 	"but torchrun started the ranks and must restart them" run ddp.cfg --max-restarts 3 -o x
+
+# Without gloo, a run on several hosts fails before it waits for the other hosts, whoever starts the ranks; a loopback address is one host.
+mkdir -p none/bin none/lib/gtrain
+cp "$gtrain" none/bin/gtrain
+cp "$(dirname "$gtrain")"/../lib/gtrain/*.so none/lib/gtrain
+rm -f none/lib/gtrain/gloo.so
+no_gloo='the ranks run on several hosts, and communication between hosts needs the gloo plugin: gloo is not installed'
+gtrain=$tmp/none/bin/gtrain gives no_gloo 69 err "gtrain: $no_gloo" run ddp.cfg --nproc 1 --nnodes 2 --node-rank 1 --token-file token \
+	--master-addr 192.0.2.1 -o x
+grep -q "install Debian's package libgloo-dev" err && pass no_gloo_package || fail no_gloo_package "$(cat err)"
+gtrain=$tmp/none/bin/gtrain gives no_gloo_elastic 69 err "gtrain: $no_gloo" "${elastic[@]}" --nnodes 1:2 --master-addr 192.0.2.1
+RANK=1 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=192.0.2.1 GTRAIN_TOKEN_FILE=token gtrain=$tmp/none/bin/gtrain \
+	gives no_gloo_torchrun 69 err "gtrain: rank 1: $no_gloo" run ddp.cfg -o x
+gtrain=$tmp/none/bin/gtrain gives no_gloo_one_host 0 out '' run ddp.cfg -n --nproc 1 --nnodes 2 --token-file token \
+	--master-addr 127.0.0.1 -o x
+
+# A host whose --nnodes is of the other form than that of host 0 is told so.
+# mixed NAME NNODES0 NNODES1 TEXT: host 1 prints TEXT
+mixed() {
+	local pid=() n nodes=("$2" "$3")
+	for n in 0 1; do
+		GTRAIN_TEST_MARK=$mark timeout 60 "$gtrain" run ddp.cfg -o "$1" --nproc 1 --nnodes "${nodes[$n]}" --node-rank $n \
+			--master-addr 127.0.0.1 --master-port "$port" --token-file token >"$1.$n" 2>&1 &
+		pid[n]=$!
+	done
+	for _ in $(seq 600); do
+		if grep -q -- "$4" "$1.1"; then break; fi
+		sleep 0.05
+	done
+	if grep -q -- "$4" "$1.1"; then pass "$1"; else fail "$1" "$(cat "$1".?)"; fi
+	kill -TERM "${pid[@]}"
+	wait "${pid[@]}"
+}
+mixed fixed_joins_elastic 2:2 2 "port $port: host 0 was started with --nnodes MIN:MAX; start all hosts with the same --nnodes; trying for"
+mixed elastic_joins_fixed 2 2:2 "port $port; it was started with --nnodes N instead of MIN:MAX: start all hosts with the same --nnodes"
 
 # A directory that another run uses: rank 1 names the reason of rank 0, complete
 "$gtrain" run ddp.cfg --nproc 2 -q -o used -s train.epochs=1000000 >used.out 2>&1 &

@@ -86,6 +86,13 @@ hosts term
 await term
 kill -TERM "${pid[1]}"
 ended terminate term '143 143'
+# Rank 0 prints the command that continues the run on its host.
+again="--nproc 1 --nnodes 2 --master-addr 127.0.0.1 --master-port $port --token-file token --max-restarts 3"
+if grep -q "^ended early .* resume term $again\` continues; the other hosts also need their --node-rank$" term.0; then
+	pass how_to_continue
+else
+	fail how_to_continue "$(cat term.0)"
+fi
 hosts twice
 await twice
 kill -INT "${pid[0]}"

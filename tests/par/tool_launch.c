@@ -1,6 +1,7 @@
 /* A program that launches itself once per rank; test_launch.c scripts what the ranks do.
- *   tool_launch [-n RANKS] [-t TIMEOUT] [-g GRACE] [-r RESTARTS] [-s STEPS] [RANK|*:WHAT[=VALUE][@ATTEMPT]]...
- * Every rank says "ready" and makes a step each 2 ms; at step 3 it does what it was told to. The launcher closes with
+ *   tool_launch [-n RANKS] [-t TIMEOUT] [-g GRACE] [-r RESTARTS] [-s STEPS] [-a STEP] [-H] [RANK|*:WHAT[=VALUE][@ATTEMPT]]...
+ * Every rank says "ready" and makes a step each 2 ms; at step 3 (-a) it does what it was told to. With -H, the launcher has signal handlers
+ * when it starts the ranks, as in `gtrain run --smoke`. The launcher closes with
  * "end code=… rank=… signal=… step=… restarts=… fds=BEFORE,AFTER children=… end_s=…" and "why …". */
 #include "launch/launcher.h"
 #include <dirent.h>
@@ -150,13 +151,13 @@ static int do_it(struct gt_rank_link *l, const char *what, const char *value)
 	return -1;
 }
 
-static int be_rank(struct gt_rank_link *l, long steps, char **script)
+static int be_rank(struct gt_rank_link *l, long steps, long at_step, char **script)
 {
 	const struct gt_world *w = gt_rank_world(l);
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
 	for (long step = 0; step < steps; step++) {
-		for (char **s = script; step == 3 && *s; s++) {
+		for (char **s = script; step == at_step && *s; s++) {
 			char *what = strdup(*s), *colon = strchr(what, ':'), *at = strchr(what, '@'), *value;
 			if (!colon || (*what != '*' && atoi(what) != w->rank) || (at && atoi(at + 1) != atoi(getenv("GTRAIN_RESTART")))) {
 				free(what);
@@ -192,8 +193,9 @@ int main(int argc, char **argv)
 	struct gt_rank_link *link;
 	struct gt_launch_end end;
 	struct gt_err err = {0};
-	long steps = 10;
-	for (int o; (o = getopt(argc, argv, "n:t:g:r:s:b:")) != -1;)
+	long steps = 10, at_step = 3;
+	bool handles = false;
+	for (int o; (o = getopt(argc, argv, "n:t:g:r:s:b:a:H")) != -1;)
 		switch (o) {
 		case 'n':
 			spec.nproc = atoi(optarg);
@@ -213,6 +215,12 @@ int main(int argc, char **argv)
 		case 's':
 			steps = atol(optarg);
 			break;
+		case 'a':
+			at_step = atol(optarg);
+			break;
+		case 'H':
+			handles = true;
+			break;
 		default:
 			return GT_EUSAGE;
 		}
@@ -221,10 +229,12 @@ int main(int argc, char **argv)
 		return (int)err.code;
 	}
 	if (link) {
-		int rc = be_rank(link, steps, argv + optind);
+		int rc = be_rank(link, steps, at_step, argv + optind);
 		gt_rank_close(link);
 		return rc;
 	}
+	if (handles)
+		signal(SIGTERM, on_signal);
 	char shared[16];
 	int memory = memfd_create("tool_launch", 0); /* inherited */
 	snprintf(shared, sizeof shared, "%d", memory);

@@ -49,7 +49,7 @@ least() {
 	local limit=$1
 	shift
 	for _ in 1 2 3; do
-		rm -rf cache
+		rm -rf cache spilled.cfg
 		scan=$(peak "$@")
 		[ "$scan" -lt "$limit" ] && break
 	done

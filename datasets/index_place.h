@@ -40,8 +40,8 @@ bool gt_index_is_current(char *const *path, int n, const struct gt_index_place *
 /* Writes the path of the first file that differs between two states to buf. */
 void gt_index_changed_file(const char *was, const char *is, char *buf, size_t size);
 
-/* Creates the directory of the indices, dir, for temporary files (base/spill.h). Returns false if this fails, or if the file system does not
- * write in place (file_system.h): a full disk could then end the process with SIGBUS. */
+/* Creates the directory of the indices, dir, for temporary files (base/spill.h). Returns false if this fails, or if the file system does
+ * not write in place (file_system.h): a full disk could then end the process with SIGBUS. */
 bool gt_index_make_spill_dir(const char *dir);
 
 /* Prepares writing p->path: creates the directory, locks it, removes what killed processes have left and the indices of the same files that

@@ -232,8 +232,8 @@ const struct gt_row gt_rows[] = {
      .help = "whether an index file in the user's cache saves the next command from reading unchanged data again; of a table, the "
              "converted rows of each split, for the same files and the same keys; of images in files, the hash of each file's content, "
              "which checkpoints store; the command that reads a table keeps its rows in temporary files beside the index, so that a table "
-             "may be larger than memory, if the cache is on ext4, XFS or overlayfs; auto: if the files of a table's split have 256 MiB or more, or if a split has 20000 images or "
-             "more"},
+             "may be larger than memory, if the cache is on ext4, XFS or overlayfs; auto: if the files of a table's split have 256 MiB or "
+             "more, or if a split has 20000 images or more"},
     {"data.gpu_transforms", GT_T_BOOL, AT(data.gpu_transforms), "true",
      .help = "if the device is a GPU, let the GPU apply flips, pad_crop, color_jitter, grayscale and random_erasing at the end of the list "
              "of transforms when it gathers a batch, unless samples are mixed; the GPU also applies a random_resized_crop, or a resize "

@@ -11,7 +11,7 @@ static bool has_failures(const struct gt_host_record *r, const char *host, doubl
 void gt_host_record_add(struct gt_host_record *r, const char *host, const char *why, bool in_attempt, double now)
 {
 	int failures = has_failures(r, host, now) ? r->failures : 0;
-	*r = (struct gt_host_record){.failures = failures + 1, .open = in_attempt, .failed_at = now};
+	*r = (struct gt_host_record){.failures = failures + 1, .open = in_attempt || (failures && r->open), .failed_at = now};
 	snprintf(r->host, sizeof r->host, "%s", host);
 	snprintf(r->why, sizeof r->why, "%s", why);
 }
@@ -35,7 +35,7 @@ bool gt_host_record_refuses(const struct gt_host_record *r, const char *host, do
 {
 	if (!has_failures(r, host, now) || r->open || r->failures < GT_HOST_FAILURES)
 		return false;
-	snprintf(why, size, "it has failed %d times without a new checkpoint of the run (the last time: %s); repair it, and start it again in "
-	         "%.0f min", r->failures, r->why, ceil((r->failed_at + GT_HOST_FORGET_S - now) / 60));
+	snprintf(why, size, "it has failed %d times in a row in attempts that saved no checkpoint (the last time: %s); repair it, and start "
+	         "it again in %.0f min", r->failures, r->why, ceil((r->failed_at + GT_HOST_FORGET_S - now) / 60));
 	return true;
 }

@@ -331,8 +331,8 @@ enum gt_code gt_hosts_open(const struct gt_launch_spec *s, const unsigned char *
 	enum gt_code code = h->epoll >= 0 && h->line ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory or file descriptors for the other hosts");
 	if (code == GT_OK && is_node0(h))
 		code = open_listeners(h, s, rendezvous_fd, err);
-	else if (code == GT_OK) /* if node 0's name has no address, the ranks of this host will report it */
-		gt_port_search_open(&h->search, s->addr, s->port);
+	else if (code == GT_OK) /* node 0 listens for ranks at the port before, and in an elastic run for members at the first one */
+		gt_port_search_open(&h->search, s->addr, s->port, s->min_nodes ? 2 : 1);
 	if (code == GT_OK && gt_auth_open(&h->auth, GT_HOSTS_MAGIC, h->token, sizeof h->token, h->listener, h->nnodes))
 		watch_fd(h, h->auth.epoll, count_peers(h));
 	else if (code == GT_OK)

@@ -67,8 +67,8 @@ static void schedule_host(struct gt_members *m, struct member_conn *p)
 	p->joined = gt_host_record_ready(r, p->host, FAILED_WAITS * gt_attempt_backoff(m->spec, 0), now);
 	if (p->joined <= now)
 		return;
-	snprintf(w.why, sizeof w.why, "takes part in %.3g s, because it has failed %d time%s without a new checkpoint of the run (the last "
-	         "time: %s)", p->joined - now, r->failures, r->failures == 1 ? "" : "s", r->why);
+	snprintf(w.why, sizeof w.why, "takes part in %.3g s, because it has failed %d time%s in a row in attempts that saved no checkpoint "
+	         "(the last time: %s)", p->joined - now, r->failures, r->failures == 1 ? "" : "s", r->why);
 	gt_members_say(m, "host %d (%s) %s", (int)(p - m->conn), p->host, w.why);
 	gt_member_send(m, p, w);
 }

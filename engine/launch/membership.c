@@ -186,8 +186,8 @@ enum gt_code gt_members_open(const struct gt_launch_spec *s, struct gt_members *
 	if (code == GT_OK && gt_members_is_host0(m) && (m->listener = gt_rdv_listen(&w, err)) < 0)
 		code = GT_EPEER;
 	if (code == GT_OK && !gt_members_is_host0(m))
-		gt_port_search_open(&m->search, s->addr, s->port);
-	if (code == GT_OK && !gt_members_is_host0(m) && !m->search.at)
+		gt_port_search_open(&m->search, s->addr, s->port, 0);
+	if (code == GT_OK && !gt_members_is_host0(m) && !gt_port_search_wait(&m->search))
 		code = gt_fail(err, GT_EPEER, "--master-addr: the name %s has no address", s->addr);
 	if (code == GT_OK && gt_auth_open(&m->auth, GT_MEMBERS_MAGIC, s->token, GT_TOKEN_SIZE, m->listener, s->nnodes))
 		gt_members_watch(m, m->auth.epoll, gt_members_count(m));

@@ -11,20 +11,28 @@
 #define RETRY_MAX_S 0.2  /* maximum seconds between two rounds; it is less than LATE_S of hosts.c */
 #define LOOKUP_S 1.0     /* seconds between two lookups of the name; the pause doubles after each lookup */
 #define LOOKUP_MAX_S 8.0
-#define CONNECT_S 1.0    /* seconds after which an address that does not answer is given up for the next one */
+#define CONNECT_S 1.0    /* seconds after which a port that does not answer is given up for the next one */
 
-static void lookup_now(struct gt_port_search *s)
+static bool look_up(struct gt_port_search *s, int flags)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
 	if (getaddrinfo(s->name, NULL, &hints, &s->at))
 		s->at = NULL;
+	return s->at;
 }
 
-void gt_port_search_open(struct gt_port_search *s, const char *addr, int port)
+void gt_port_search_open(struct gt_port_search *s, const char *addr, int port, int first)
 {
-	*s = (struct gt_port_search){.port = port, .lookup_pause = LOOKUP_S, .lookup_at = gt_clock() + LOOKUP_S};
+	*s = (struct gt_port_search){.port = port, .first = first, .lookup_pause = LOOKUP_S};
 	snprintf(s->name, sizeof s->name, "%s", addr);
-	lookup_now(s);
+	if (look_up(s, AI_NUMERICHOST))
+		s->lookup_at = gt_clock() + LOOKUP_S;
+}
+
+bool gt_port_search_wait(struct gt_port_search *s)
+{
+	s->lookup_at = gt_clock() + LOOKUP_S;
+	return s->at || look_up(s, 0);
 }
 
 void gt_port_search_close(struct gt_port_search *s)
@@ -76,6 +84,11 @@ static void begin_pause(struct gt_port_search *s)
 	s->again = gt_clock() + s->pause;
 }
 
+static int port_at(const struct gt_port_search *s, int i)
+{
+	return s->port + (s->first + i) % GT_RENDEZVOUS_PORTS;
+}
+
 /* Sets *to to the next address and port: all addresses with the first port, then all with the second. An address that does not answer thus
  * delays the others as little as possible. Returns false during a pause. */
 static bool choose_target(struct gt_port_search *s, struct sockaddr_storage *to, socklen_t *bytes)
@@ -91,14 +104,16 @@ static bool choose_target(struct gt_port_search *s, struct sockaddr_storage *to,
 		s->next_address = 0;
 		a = s->at;
 	}
-	if (!a || s->next_port == GT_RENDEZVOUS_PORTS || s->port + s->next_port > 65535) {
+	while (s->next_port < GT_RENDEZVOUS_PORTS && port_at(s, s->next_port) > 65535)
+		s->next_port++;
+	if (!a || s->next_port == GT_RENDEZVOUS_PORTS) {
 		begin_pause(s);
 		return false;
 	}
 	s->next_address++;
 	memcpy(to, a->ai_addr, a->ai_addrlen);
 	*bytes = a->ai_addrlen;
-	in_port_t port = htons((uint16_t)(s->port + s->next_port));
+	in_port_t port = htons((uint16_t)port_at(s, s->next_port));
 	if (a->ai_family == AF_INET)
 		((struct sockaddr_in *)to)->sin_port = port;
 	else
@@ -111,7 +126,9 @@ void gt_port_search_advance(struct gt_port_search *s, struct gt_auth *a, struct 
 	struct sockaddr_storage to;
 	socklen_t bytes;
 	double now = gt_clock();
-	if (p->state != GT_AUTH_NONE && (now > p->until || (p->state == GT_AUTH_CONNECTS && now > p->until - GT_AUTH_PENDING_S + CONNECT_S)))
+	/* a port may be open without a process that accepts: that of the rendezvous, until the ranks start again */
+	bool silent = p->state == GT_AUTH_CONNECTS || p->state == GT_AUTH_NEEDS_HELLO;
+	if (p->state != GT_AUTH_NONE && now > p->until - (silent ? GT_AUTH_PENDING_S - CONNECT_S : 0))
 		gt_auth_close(p);
 	while (p->state == GT_AUTH_NONE && choose_target(s, &to, &bytes)) {
 		gt_auth_connect(a, p, (struct sockaddr *)&to, bytes, claim0, claim1);

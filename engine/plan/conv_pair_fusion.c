@@ -1,6 +1,7 @@
 /* A pattern of backend fusion (backend_fusion.c) for inferences: a 1x1 convolution, and the depthwise convolution that alone reads its
- * output, become one call, which does not store the tensor between them. The results are the same, bit for bit, but only some backends have
- * such kernels. Residuals and activations are fused before (epilogue_fusion.c): the call has the attributes of both convolutions. */
+ * output, become one call, which does not store the tensor between them. The results have the bits of the backend's own kernels for both
+ * calls; where a library would compute one of them, they differ by rounding. Only some backends have such kernels. Residuals and
+ * activations are fused before (epilogue_fusion.c): the call has the attributes of both convolutions. */
 #include "plan/plan_parts.h"
 #include "ir/op.h"
 

@@ -58,7 +58,7 @@ static void pack_weights(struct pair *k)
 /* Writes the channels of a panel of `rows` rows from x on to `to`. */
 static void expand_rows(const struct pair *k, int64_t panel, const float *x, float *to, int64_t rows)
 {
-	int64_t width = k->isa->width, half = width / 2, cols = smaller_of(k->out - panel * width, width);
+	int64_t width = k->isa->width, half = width / 2, cols = k->expand_finish ? width : smaller_of(k->out - panel * width, width);
 	const float *weights = k->weights + panel * width * k->in, *bias = k->weights + k->panels * width * k->in + panel * width;
 	const float *next = panel + 1 < k->panels ? weights + width * k->in : k->weights;
 	struct gt_product p = {.y = to, .lda = k->in, .ld = width, .rows = rows * k->wide, .cols = cols > half ? width : half};

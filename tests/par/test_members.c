@@ -183,8 +183,8 @@ TEST(record_of_failures)
 		CHECK(gt_host_record_refuses(&r, "a", at, why, sizeof why) == (k == GT_HOST_FAILURES));
 		CHECK(gt_host_record_ready(&r, "another", 4, at) == at && !gt_host_record_refuses(&r, "another", at, why, sizeof why));
 	}
-	CHECK_MSG(!strcmp(why, "it has failed 5 times without a new checkpoint of the run (the last time: its launcher has ended); repair it, "
-	                  "and start it again in 60 min"), "%s", why);
+	CHECK_MSG(!strcmp(why, "it has failed 5 times in a row in attempts that saved no checkpoint (the last time: its launcher has ended); "
+	                  "repair it, and start it again in 60 min"), "%s", why);
 	double last = 1000 * GT_HOST_FAILURES;
 	CHECK(!gt_host_record_refuses(&r, "a", last + GT_HOST_FORGET_S, why, sizeof why));
 	gt_host_record_add(&r, "a", "again", true, last + 10);
@@ -229,13 +229,13 @@ TEST(flapping_host_is_refused)
 		while (gt_members_told(host[1], &start[1]) != GT_MEMBER_REFUSES && gt_clock() < until)
 			poll_hosts();
 		const char *why = gt_members_last(host[1], &code);
-		CHECK_MSG(code == GT_EPEER && strstr(why, "it has failed 5 times without a new checkpoint of the run"), "%d %s", code, why);
+		CHECK_MSG(code == GT_EPEER && strstr(why, "it has failed 5 times in a row"), "%d %s", code, why);
 		close_host(1);
 	}
 	CHECK(!gt_members_ready(host[0]));
 	const char *line = strstr(said[0], " is refused: it has failed 5 times");
 	CHECK_MSG(line && !strstr(line + 1, " is refused"), "%s", said[0]);
-	CHECK_MSG(strstr(said[0], "takes part in 0.") && strstr(said[0], "because it has failed 1 time without"), "%s", said[0]);
+	CHECK_MSG(strstr(said[0], "takes part in 0.") && strstr(said[0], "because it has failed 1 time in a row"), "%s", said[0]);
 	close_host(0);
 	close(held);
 }

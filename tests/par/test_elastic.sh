@@ -119,7 +119,7 @@ processes() {
 	local p kind
 	# shellcheck disable=SC2046
 	grep -lzs "^ELASTIC_HOST=$2$" $(marked) /dev/null | sed 's,/proc/\([0-9]*\)/.*,\1,' | while read -r p; do
-		[ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$gtrain")" ] || continue
+		[ "/proc/$p/exe" -ef "$gtrain" ] || continue
 		kind=launcher
 		! grep -qz '^GTRAIN_RANK=' "/proc/$p/environ" || kind=ranks
 		[ $kind != "$1" ] || echo "$p"

@@ -139,7 +139,7 @@ else
 fi
 running killed -N1 -n2
 for p in $(marked | sed 's,/proc/\([0-9]*\)/.*,\1,'); do # Slurm's own processes have the variables too
-	if grep -qzs "^SLURM_PROCID=1$" "/proc/$p/environ" && [ "$(readlink "/proc/$p/exe")" = "$(readlink -f "$gtrain")" ]; then
+	if grep -qzs "^SLURM_PROCID=1$" "/proc/$p/environ" && [ "/proc/$p/exe" -ef "$gtrain" ]; then
 		kill -KILL "$p"
 	fi
 done

@@ -208,7 +208,7 @@ wait $gone 2>/dev/null
 wait $pid
 codes="$? 137"
 echo "why killed" >host1
-said other_launcher_killed "75 137" "node 1: its launcher has ended$" ""
+said other_launcher_killed "75 137" "node 1 \($(hostname)\): its launcher has ended$" ""
 # Garbage, silence and a wrong token at every port where a launcher may listen.
 start "$tool" -n 1 -N 2 -R 0 -p "$port" -f token -s 20000 >host0 2>&1 &
 pid=$!

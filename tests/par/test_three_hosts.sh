@@ -33,7 +33,7 @@ with() { grep -lzs "^$1=$2$" $(marked) /dev/null | sed 's,/proc/\([0-9]*\)/.*,\1
 launcher() { # HOST
 	local p
 	for p in $(with THREE_HOST "$1"); do
-		[ "$(readlink "/proc/$p/exe")" != "$(readlink -f "$gtrain")" ] || grep -qz '^GTRAIN_RANK=' "/proc/$p/environ" || echo "$p"
+		if [ "/proc/$p/exe" -ef "$gtrain" ] && ! grep -qz '^GTRAIN_RANK=' "/proc/$p/environ"; then echo "$p"; fi
 	done
 }
 # try NAME FAULT STATUSES HOST RANK SENTENCE OPTIONS...: FAULT is a command. SENTENCE (a regular expression) is the end of every host's last
@@ -47,12 +47,16 @@ try() {
 		[ ! -e d/latest ] || break
 		sleep 0.05
 	done
-	eval "$fault"
+	if ! eval "$fault"; then
+		bad='the fault could not be made; '
+		# shellcheck disable=SC2046
+		kill -KILL $(marked | sed 's,/proc/\([0-9]*\)/.*,\1,')
+	fi
 	for n in 0 1 2; do
 		wait "${pid[n]}"
 		rc+="$? "
 	done
-	[ "$rc" = "$want " ] || bad="statuses $rc, expected $want; "
+	[ "$rc" = "$want " ] || bad+="statuses $rc, expected $want; "
 	for n in 0 1 2; do
 		[ "$name.$n" != "launcher_killed.$at" ] || continue
 		line=$(tail -n 1 $n.out)

@@ -107,7 +107,7 @@ static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct
 			launch.nnodes = atoi(optarg);
 			break;
 		case 'R':
-			launch.node = atoi(optarg);
+			launch.node = launch.node_rank = atoi(optarg);
 			break;
 		case 'p':
 			launch.port = atoi(optarg);

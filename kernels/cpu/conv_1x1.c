@@ -179,10 +179,7 @@ enum gt_code gt_cpu_conv_1x1(struct gt_dev *dev, const struct gt_opcall *call, s
 	}
 	k->panels = panels;
 	memset(k->panels + padded_out(k) * k->in, 0, (size_t)padded_out(k) * sizeof(float));
-	if (w->any) {
-		w->layout = gt_tdesc_make(GT_F32, 4, w->dim, false).layout;
-		w->any = false;
-	}
+	gt_cpu_choose_plain(w);
 	*out = &k->loop.head;
 	return GT_OK;
 }

@@ -175,10 +175,7 @@ enum gt_code gt_cpu_conv_direct(struct gt_dev *dev, const struct gt_opcall *call
 		*(a->act == GT_ACT_RELU || a->act == GT_ACT_RELU6 ? &k->act : &k->finish) = a->act;
 	int64_t panels = k->groups * count_panels(k) * PANEL * (k->kernel[0] * k->kernel[1] * (k->in / k->groups) + 1);
 	k->loop.head.scratch = (size_t)(panels + gt_cpu_threads(dev) * gt_conv_band_floats(&k->band)) * sizeof(float);
-	if (w->any) {
-		w->layout = gt_tdesc_make(GT_F32, 4, w->dim, false).layout;
-		w->any = false;
-	}
+	gt_cpu_choose_plain(w);
 	*out = &k->loop.head;
 	return GT_OK;
 }

@@ -197,10 +197,7 @@ enum gt_code gt_cpu_conv_direct_dw(struct gt_dev *dev, const struct gt_opcall *c
 	k->add_dw = gt_opcall_adds(call, "dw");
 	k->add_db = gt_opcall_adds(call, "db");
 	k->loop.head.scratch = (size_t)(k->parts * k->sums + gt_cpu_threads(dev) * work_floats(k)) * sizeof(float);
-	if (dw->any) {
-		dw->layout = gt_tdesc_make(GT_F32, 4, dw->dim, false).layout;
-		dw->any = false;
-	}
+	gt_cpu_choose_plain(dw);
 	k->bytes = gt_tdesc_padded(dw) > gt_tdesc_count(dw) ? gt_tdesc_bytes(dw) : 0;
 	enum gt_code code = fill_tables(k, dw, err);
 	if (code != GT_OK) {

@@ -193,10 +193,7 @@ enum gt_code gt_cpu_conv_grouped(struct gt_dev *dev, const struct gt_opcall *cal
 			k->lanes[i][lane] = (int32_t)(lane / k->size * k->size + i);
 	if (!dx)
 		*(a->act == GT_ACT_RELU || a->act == GT_ACT_RELU6 ? &k->act : &k->finish) = a->act;
-	if (w->any) {
-		w->layout = gt_tdesc_make(GT_F32, 4, w->dim, false).layout;
-		w->any = false;
-	}
+	gt_cpu_choose_plain(w);
 	enum gt_code code = fill_tables(k, w, err);
 	if (code != GT_OK) {
 		release_grouped(&k->loop.head);

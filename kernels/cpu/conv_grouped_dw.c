@@ -222,10 +222,7 @@ enum gt_code gt_cpu_conv_grouped_dw(struct gt_dev *dev, const struct gt_opcall *
 		for (int64_t lane = 0; lane < 16; lane++)
 			k->lanes[i][lane] = (int32_t)(lane / k->size * k->size + i);
 	k->loop.head.scratch = (size_t)(k->parts * k->sums) * sizeof(float);
-	if (dw->any) {
-		dw->layout = gt_tdesc_make(GT_F32, 4, dw->dim, false).layout;
-		dw->any = false;
-	}
+	gt_cpu_choose_plain(dw);
 	k->bytes = gt_tdesc_padded(dw) > gt_tdesc_count(dw) ? gt_tdesc_bytes(dw) : 0;
 	enum gt_code code = fill_tables(k, dw, err);
 	if (code != GT_OK) {

@@ -153,13 +153,6 @@ static void divide_work(struct pair *k, int threads)
 	k->bands = smaller_of(k->bands, k->p);
 }
 
-static void close_layout(struct gt_tdesc *w)
-{
-	if (w->any)
-		w->layout = gt_tdesc_make(GT_F32, 4, w->dim, false).layout;
-	w->any = false;
-}
-
 static const char *refuse_pair(const struct gt_opcall *call, const struct gt_conv_isa *isa, gt_depthwise_row *row)
 {
 	const struct gt_attr_conv_pair *a = call->attr;
@@ -218,8 +211,8 @@ enum gt_code gt_cpu_conv_pair(struct gt_dev *dev, const struct gt_opcall *call, 
 		release_pair(&k->loop.head);
 		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", n * sizeof *k->filters);
 	}
-	close_layout(gt_opcall_operand(call, "w"));
-	close_layout(gt_opcall_operand(call, "w2"));
+	gt_cpu_choose_plain(gt_opcall_operand(call, "w"));
+	gt_cpu_choose_plain(gt_opcall_operand(call, "w2"));
 	*out = &k->loop.head;
 	return GT_OK;
 }

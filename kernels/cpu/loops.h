@@ -36,6 +36,14 @@ struct gt_cpu_bias {
 };
 void gt_cpu_sum_bias(const struct gt_dev *dev, const struct gt_cpu_bias *bias);
 
+/* Chooses the plain layout for weights in f32 whose layout the kernel may choose. */
+static inline void gt_cpu_choose_plain(struct gt_tdesc *w)
+{
+	if (w->any)
+		w->layout = gt_tdesc_make(GT_F32, 4, w->dim, false).layout;
+	w->any = false;
+}
+
 /* Interleaves rows 2k and 2k + 1 of each block of rows x cols elements, in place (pair_rows.c). can_pair: whether it supports the block. */
 bool gt_cpu_can_pair(int64_t rows, int64_t cols);
 void gt_cpu_pair_rows(const struct gt_dev *dev, float *p, int64_t count, int64_t rows, int64_t cols);

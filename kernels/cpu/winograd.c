@@ -392,10 +392,7 @@ enum gt_code gt_cpu_winograd_conv(struct gt_dev *dev, const struct gt_opcall *ca
 		}
 		k->kept = kept;
 	}
-	if (w->any) {
-		w->layout = gt_tdesc_make(GT_F32, 4, w->dim, false).layout;
-		w->any = false;
-	}
+	gt_cpu_choose_plain(w);
 	*out = &k->loop.head;
 	return GT_OK;
 }

@@ -81,6 +81,8 @@ static const char *cpu_refuses(const struct gt_opcall *call)
 		return "the update is separate from the product in this backend, as on the CPU";
 	if (call->code == GT_OP_LINEAR && ((const struct gt_attr_linear *)call->attr)->act > GT_ACT_RELU)
 		return "only relu may follow in the same call in this backend, as on the CPU";
+	if (call->code == GT_OP_CONV2D_PAIR)
+		return "it depends on the processor whether the CPU backend has this kernel, so a plan without a device does not use it";
 	const char *fused = gt_update_refuses_fused(call);
 	if (fused)
 		return fused;

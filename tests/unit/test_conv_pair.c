@@ -9,14 +9,16 @@
 #include "test.h"
 #include <math.h>
 
-static struct gt_space *space_open(int threads)
+static struct gt_space *space_open(const char *backend, int threads)
 {
+	char symbol[32];
 	void *p;
 	struct gt_err e;
 	struct gt_dev *dev;
 	struct gt_space *s;
 	struct gt_dev_opts o = {.threads = threads, .winograd = true};
-	CHECK_OK(gt_plugin_open("cpu", "gt_backend_cpu", &p, &e), e);
+	snprintf(symbol, sizeof symbol, "gt_backend_%s", backend);
+	CHECK_OK(gt_plugin_open(backend, symbol, &p, &e), e);
 	CHECK_OK(((const struct gt_backend *)p)->open(&o, &dev, &e), e);
 	CHECK_OK(gt_space_open(p, dev, 0, &s, &e), e);
 	return s;
@@ -65,7 +67,7 @@ static bool poisoned; /* whether a value of the input is NaN */
 static float *run_net(struct net *t, int64_t batch, int threads, enum kind kind, int *pairs, int64_t *n)
 {
 	static const struct gt_step_args step_args;
-	struct gt_space *s = space_open(threads);
+	struct gt_space *s = space_open("cpu", threads);
 	struct gt_plan *p = NULL;
 	struct gt_err e;
 	CHECK_OK(gt_graph_build(t->a, &t->m, batch, GT_F32, false, &t->g, &e), e);
@@ -216,9 +218,10 @@ TEST(nan_stays)
 
 /* Returns the number of pairs in a net whose second convolution has the given keys; extra: an element-wise layer that also reads the first
  * convolution, NULL: none. */
-static int count_pairs(const char *first, const char *keys, const char *extra, bool constant, enum gt_dtype compute)
+static int count_pairs_of(const char *backend, const char *first, const char *keys, const char *extra, bool constant,
+                          enum gt_dtype compute)
 {
-	struct gt_space *s = space_open(1);
+	struct gt_space *s = space_open(backend, 1);
 	struct gt_plan *p = NULL;
 	struct gt_err e;
 	struct net t;
@@ -238,6 +241,17 @@ static int count_pairs(const char *first, const char *keys, const char *extra, b
 	space_close(s);
 	net_close(&t);
 	return n;
+}
+
+static int count_pairs(const char *first, const char *keys, const char *extra, bool constant, enum gt_dtype compute)
+{
+	return count_pairs_of("cpu", first, keys, extra, constant, compute);
+}
+
+/* A plan without a device does not know the processor. */
+TEST(null_backend)
+{
+	CHECK(count_pairs_of("null", "out=32 kernel=1", "out=32 groups=32 kernel=3 padding=1", NULL, true, GT_F32) == 0);
 }
 
 TEST(two_calls)

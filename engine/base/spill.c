@@ -123,7 +123,7 @@ static int open_unnamed(const struct gt_spill *s)
 	return fd;
 }
 
-/* Allocates blocks of the disk, so that a write to the mapping cannot fail. */
+/* Allocates blocks of the disk, so that a write to the mapping cannot fail, if the file system writes in place. */
 static bool extend_file(int fd, size_t from, size_t to)
 {
 	struct statvfs fs;

@@ -16,22 +16,22 @@ while read -r name want settings; do
 	else fail "$name" "digest $got, not $want"; fi
 	rm -rf "$tmp/run"
 done <<'END'
-adam 598157d81a2321c4
-sgd d07f87fd72fab52f train.optimizer.type=sgd train.optimizer.momentum=0.9
-adamw c04f73a1354c12e4 train.optimizer.type=adamw
-rmsprop 03d86bcb20023ee4 train.optimizer.type=rmsprop
-lion 2d7d4da589a8cd9b train.optimizer.type=lion
-nadam cef1625891946c0a train.optimizer.type=nadam
-radam 241708d95dc8bd63 train.optimizer.type=radam
-adagrad 762d1108e0ed9e9c train.optimizer.type=adagrad
-lamb eff402783eb03d4e train.optimizer.type=lamb
-clip c44eb2c6c5b4917d train.clip_norm=0.1
-mse b3cfdfc58cb9e25f train.loss=mse
-l1 4835e87a79911a5c train.loss=l1
-huber d06021b3f5e006e2 train.loss=huber
-bce b42e0ff1e9016ae0 train.loss=bce
-focal 322aed0743874265 train.loss=focal
-kl_div 59f6f444189eac79 train.loss=kl_div
-nll 59f6f444189eac79 train.loss=nll
-bf16 c5e1043643bc8eb7 precision=bf16
+adam 1c3c087c6dacca9f
+sgd 700219dc1fec54f0 train.optimizer.type=sgd train.optimizer.momentum=0.9
+adamw 00c5955e264aa7cb train.optimizer.type=adamw
+rmsprop 73c4f6442b62a588 train.optimizer.type=rmsprop
+lion a4cb687dae4a7421 train.optimizer.type=lion
+nadam c084e334cfa8caa3 train.optimizer.type=nadam
+radam 9a8e09ab04925478 train.optimizer.type=radam
+adagrad 0396b77191967292 train.optimizer.type=adagrad
+lamb 274064cc9160eb38 train.optimizer.type=lamb
+clip caed455a314dbdec train.clip_norm=0.1
+mse 779d2f700a5c121a train.loss=mse
+l1 dce1c9bb3713b40c train.loss=l1
+huber 8e2b36648095ee0e train.loss=huber
+bce b88b296028bfa2c6 train.loss=bce
+focal 87f780ec766f966b train.loss=focal
+kl_div 485a8efd85fe2db9 train.loss=kl_div
+nll 485a8efd85fe2db9 train.loss=nll
+bf16 6aa779f330f41e1e precision=bf16
 END

@@ -73,6 +73,7 @@ struct gt_launch_spec {
 	char *const *argv;      /* arguments of the ranks, NULL-terminated */
 	double timeout_s;       /* seconds without progress after which a rank is regarded as lost; 0: never */
 	double grace_s;         /* seconds between SIGTERM and SIGKILL; 0 means 1.5, so that a run ends within 2 s */
+	double end_s;           /* elastic run: seconds in which other hosts must end an attempt after host 0; 0: 30, timeout_s if longer */
 	int max_restarts;       /* restarts after failures that may be transient (gt_launch_is_transient) */
 	double backoff_s;       /* seconds before the first restart, doubled for each further restart, at most 60; 0: 1 */
 	bool pin;               /* bind each rank to its own cores */

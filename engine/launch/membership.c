@@ -121,7 +121,7 @@ static void advance_handshakes(struct gt_members *m)
 		gt_members_search(m);
 }
 
-/* Sends BEAT, and drops the hosts that have sent nothing for too long. */
+/* Sends BEAT, and drops the hosts that have sent nothing, or have not ended the last attempt, for too long. */
 static void check_beats(struct gt_members *m)
 {
 	double now = gt_clock(), gap = m->polled > 0 ? now - m->polled : 0;
@@ -139,6 +139,10 @@ static void check_beats(struct gt_members *m)
 	}
 	if (now >= m->beat_at)
 		m->beat_at = now + BEAT_S;
+	if (gap > BEAT_S)
+		m->settled_at += gap;
+	if (gt_members_is_host0(m))
+		gt_members_drop_late(m, now);
 }
 
 bool gt_members_poll(struct gt_members *m, struct gt_host_message *out)

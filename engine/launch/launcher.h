@@ -40,6 +40,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct addrinfo;
+
 #define GT_LAUNCH_MAX 256 /* maximum number of ranks on one host */
 #define GT_TOKEN_SIZE 32  /* bytes of the token of a run */
 #define GT_PHASE_SIZE 64  /* bytes of the text of gt_rank_phase, with its NUL */
@@ -69,6 +71,8 @@ struct gt_launch_spec {
 	int min_nodes;          /* elastic run (launch/members.h): minimum number of hosts, and nnodes is the maximum; 0: the number is fixed */
 	const char *addr;       /* address of the host of rank 0; NULL with one host */
 	int port;               /* port of the rendezvous on that host */
+	/* on host 0: the addresses of the name addr, which its attempts keep (gt_rdv_listen); gt_launch_run sets it. NULL: nothing is kept */
+	struct addrinfo **addresses;
 	const void *token;      /* GT_TOKEN_SIZE bytes, the same on every host; NULL: a random token, for one host */
 	char *const *argv;      /* arguments of the ranks, NULL-terminated */
 	double timeout_s;       /* seconds without progress after which a rank is regarded as lost; 0: never */

@@ -173,13 +173,11 @@ int gt_members_fd(const struct gt_members *m)
 enum gt_code gt_members_open(const struct gt_launch_spec *s, struct gt_members **out, struct gt_err *err)
 {
 	struct gt_members *m = calloc(1, sizeof *m);
-	struct gt_world w = {.how = "gtrain", .port = s->port};
 	*out = NULL;
 	if (!m)
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	m->spec = s;
 	m->listener = -1;
-	snprintf(w.addr, sizeof w.addr, "%s", s->addr);
 	gethostname(m->host, sizeof m->host - 1);
 	m->epoll = epoll_create1(EPOLL_CLOEXEC);
 	m->conn = calloc((size_t)gt_members_count(m), sizeof *m->conn);
@@ -187,7 +185,7 @@ enum gt_code gt_members_open(const struct gt_launch_spec *s, struct gt_members *
 		m->conn[i].c.fd = -1;
 	m->record = calloc((size_t)gt_members_count(m), sizeof *m->record);
 	enum gt_code code = m->epoll >= 0 && m->conn && m->record ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory or descriptors");
-	if (code == GT_OK && gt_members_is_host0(m) && (m->listener = gt_rdv_listen(&w, err)) < 0)
+	if (code == GT_OK && gt_members_is_host0(m) && (m->listener = gt_rdv_listen(s->addr, s->port, s->addresses, err)) < 0)
 		code = GT_EPEER;
 	if (code == GT_OK && !gt_members_is_host0(m))
 		gt_port_search_open(&m->search, s->addr, s->port, 0);

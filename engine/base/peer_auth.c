@@ -84,25 +84,50 @@ static void advance_handshake(struct gt_auth *a, struct gt_peer_auth *p)
 }
 
 /* ---- listening ---------------------------------------------------------------------------------------------------------------------- */
-int gt_auth_listen(const char *addr, int port, struct sockaddr_storage *at, int *error)
+void gt_auth_set_port(struct sockaddr_storage *at, int port)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
-	char digits[12];
+	in_port_t number = htons((uint16_t)port);
+	if (at->ss_family == AF_INET)
+		((struct sockaddr_in *)at)->sin_port = number;
+	else
+		((struct sockaddr_in6 *)at)->sin6_port = number;
+}
+
+int gt_auth_listen_at(const struct addrinfo *list, int port, struct sockaddr_storage *at, int *error)
+{
 	int fd = -1, on = 1;
-	snprintf(digits, sizeof digits, "%d", port);
-	*error = getaddrinfo(addr, digits, &hints, &list);
-	for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+		struct sockaddr_storage to = {0};
 		socklen_t n = sizeof *at;
+		memcpy(&to, a->ai_addr, a->ai_addrlen);
+		gt_auth_set_port(&to, port);
 		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd >= 0 && port)
 			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* connections in TIME_WAIT must not make the bind fail */
-		if (fd >= 0 && !bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, BACKLOG) && (!at || !getsockname(fd, (struct sockaddr *)at, &n)))
+		if (fd >= 0 && !bind(fd, (struct sockaddr *)&to, a->ai_addrlen) && !listen(fd, BACKLOG) &&
+		    (!at || !getsockname(fd, (struct sockaddr *)at, &n)))
 			break;
 		*error = errno;
 		gt_fd_close(&fd);
 	}
-	if (list)
-		freeaddrinfo(list);
+	return fd;
+}
+
+int gt_auth_look_up(const char *addr, struct addrinfo **list)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+	*list = NULL;
+	return getaddrinfo(addr, NULL, &hints, list);
+}
+
+int gt_auth_listen(const char *addr, int port, struct sockaddr_storage *at, int *error)
+{
+	struct addrinfo *list;
+	int fd = -1;
+	if ((*error = gt_auth_look_up(addr, &list)))
+		return -1;
+	fd = gt_auth_listen_at(list, port, at, error);
+	freeaddrinfo(list);
 	return fd;
 }
 

@@ -29,6 +29,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+struct addrinfo;
+
 #define GT_AUTH_MAGIC 16      /* bytes */
 #define GT_AUTH_PENDING 64    /* minimum of gt_auth.npending: number of unauthenticated connections at which a new one closes the oldest */
 #define GT_AUTH_PENDING_S 5.0 /* seconds in which a connection must authenticate itself */
@@ -71,8 +73,13 @@ struct gt_auth {
 };
 
 /* Returns a socket that listens on an address and a port; port 0: the kernel selects one. Writes the socket's name to *at, unless at is
- * NULL. If it fails, returns -1, and *error is an errno value or, if the address has no name, a negative EAI_ value of getaddrinfo(3). */
+ * NULL. If it fails, returns -1, and *error is an errno value or, if the name has no address, a negative EAI_ value of getaddrinfo(3). */
 int gt_auth_listen(const char *addr, int port, struct sockaddr_storage *at, int *error);
+/* The two steps of gt_auth_listen(): the first asks a name server if addr is a name, and returns 0 or an EAI_ value. The caller frees *list
+ * with freeaddrinfo(). The second listens on the first address of the list that belongs to this host. */
+int gt_auth_look_up(const char *addr, struct addrinfo **list);
+int gt_auth_listen_at(const struct addrinfo *list, int port, struct sockaddr_storage *at, int *error);
+void gt_auth_set_port(struct sockaddr_storage *at, int port); /* of an address of IPv4 or IPv6 */
 /* Opens an acceptor on a listening socket, a connector (listener -1), or both. The caller keeps ownership of listener and secret. peers:
  * number of peers that may connect at the same time, so that none of them closes the connection of another (GT_AUTH_PENDING). Returns false
  * with errno if no descriptor or memory is left; a must be shut in this case too. */

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -57,8 +56,6 @@ struct spawn_args {
 	int link, out; /* descriptors of the rank: its end of the socket to the launcher, and the write end of the pipe for its output */
 	bool pin;
 	cpu_set_t cpus;
-	pid_t launcher;
-	const sigset_t *mask;
 };
 
 static bool is_rank_variable(const char *var)
@@ -116,10 +113,6 @@ static _Noreturn void exec_rank(const struct gt_attempt *a, int local, const str
 {
 	struct gt_rank_error w = {.code = GT_EFAIL};
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != b->launcher) /* the launcher died before the kernel registered PR_SET_PDEATHSIG */
-		_exit(GT_EPEER);
-	setpgid(0, 0);
 	signal(SIGTTOU, SIG_IGN); /* rank 0 may write to a terminal although its process group is not in the foreground */
 	if (b->pin)
 		sched_setaffinity(0, sizeof b->cpus, &b->cpus); /* a failure is ignored, because the run would only be slower */
@@ -133,8 +126,6 @@ static _Noreturn void exec_rank(const struct gt_attempt *a, int local, const str
 	clear_cloexec(a->board_fd);
 	if (!local)
 		clear_cloexec(a->listen_fd);
-	gt_signals_reset();
-	sigprocmask(SIG_SETMASK, b->mask, NULL);
 	execve("/proc/self/exe", argv, b->env); /* /proc/self/exe is the running program, even if its file was replaced */
 	snprintf(w.text, sizeof w.text, "cannot execute the program again: %s", strerror(errno));
 	send(b->link, &w, sizeof w, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -145,7 +136,7 @@ static enum gt_code start_rank(struct gt_attempt *a, int local, struct gt_cpu_in
                                const sigset_t *mask, struct gt_err *err)
 {
 	struct gt_child *c = &a->child[local];
-	struct spawn_args b = {.out = -1, .link = -1, .mask = mask, .launcher = getpid()};
+	struct spawn_args b = {.out = -1, .link = -1};
 	int pair[2], pipes[2], cores = nplaces / a->spec->nproc;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return gt_fail(err, GT_EFAIL, "cannot make a socket for rank %d: %s", local, strerror(errno));
@@ -164,13 +155,12 @@ static enum gt_code start_rank(struct gt_attempt *a, int local, struct gt_cpu_in
 		b.pin = gt_cpu_share(place, nplaces, local, a->spec->nproc, &b.cpus, &cores);
 	if (code == GT_OK)
 		code = make_environment(a, local, cores > 0 ? cores : 1, &b, err);
-	pid_t pid = code == GT_OK ? fork() : -1;
+	pid_t pid = code == GT_OK ? gt_fork_program(mask, GT_EPEER) : -1;
 	if (!pid)
 		exec_rank(a, local, &b, argv);
 	if (code == GT_OK && pid < 0)
 		code = gt_fail(err, GT_EFAIL, "cannot start rank %d: %s", local, strerror(errno));
 	if (pid > 0) {
-		setpgid(pid, pid); /* both processes set the group, so that it is set before either process continues */
 		c->pid = pid;
 		c->beat_at = gt_clock();
 		a->started++;

@@ -302,12 +302,10 @@ int gt_hosts_fd(const struct gt_hosts *h)
 /* ---- open and close ------------------------------------------------------------------------------------------------------------ */
 static enum gt_code open_listeners(struct gt_hosts *h, const struct gt_launch_spec *s, int *rendezvous_fd, struct gt_err *err)
 {
-	struct gt_world w = {.how = "gtrain", .port = s->port};
-	snprintf(w.addr, sizeof w.addr, "%s", s->addr);
 	/* the listener of the ranks gets the first port, which may be the only one that a firewall allows */
-	if ((*rendezvous_fd = gt_rdv_listen(&w, err)) < 0)
+	if ((*rendezvous_fd = gt_rdv_listen(s->addr, s->port, s->addresses, err)) < 0)
 		return GT_EPEER;
-	h->listener = gt_rdv_listen(&w, NULL);
+	h->listener = gt_rdv_listen(s->addr, s->port, s->addresses, NULL);
 	return GT_OK;
 }
 

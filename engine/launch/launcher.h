@@ -40,6 +40,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct addrinfo;
+
 #define GT_LAUNCH_MAX 256 /* maximum number of ranks on one host */
 #define GT_TOKEN_SIZE 32  /* bytes of the token of a run */
 #define GT_PHASE_SIZE 64  /* bytes of the text of gt_rank_phase, with its NUL */
@@ -69,10 +71,13 @@ struct gt_launch_spec {
 	int min_nodes;          /* elastic run (launch/members.h): minimum number of hosts, and nnodes is the maximum; 0: the number is fixed */
 	const char *addr;       /* address of the host of rank 0; NULL with one host */
 	int port;               /* port of the rendezvous on that host */
+	/* on host 0: the addresses of the name addr, which its attempts keep (gt_rdv_listen); gt_launch_run sets it. NULL: nothing is kept */
+	struct addrinfo **addresses;
 	const void *token;      /* GT_TOKEN_SIZE bytes, the same on every host; NULL: a random token, for one host */
 	char *const *argv;      /* arguments of the ranks, NULL-terminated */
 	double timeout_s;       /* seconds without progress after which a rank is regarded as lost; 0: never */
 	double grace_s;         /* seconds between SIGTERM and SIGKILL; 0 means 1.5, so that a run ends within 2 s */
+	double end_s;           /* elastic run: seconds in which other hosts must end an attempt after host 0; 0: 30, timeout_s if longer */
 	int max_restarts;       /* restarts after failures that may be transient (gt_launch_is_transient) */
 	double backoff_s;       /* seconds before the first restart, doubled for each further restart, at most 60; 0: 1 */
 	bool pin;               /* bind each rank to its own cores */

@@ -95,9 +95,10 @@ void gt_attempt_supervise(struct gt_attempt *a, struct gt_launch_end *end);
 /* In launcher_signals.c. Blocks the signals that concern a run and returns a descriptor that receives them, -1 on failure. *before: the
  * mask to restore afterwards. */
 int gt_signal_fd(sigset_t *before);
-/* Call it in a new process before it unblocks signals: removes the signal handlers that this process has inherited, which would discard a
- * signal that arrives before exec. Ignored signals stay ignored. */
-void gt_signals_reset(void);
+/* In fork_program.c. fork() for a process that will execute a program. The new process has a process group of its own and the signal mask
+ * `mask`, and the kernel kills it if this process dies; if that has happened already, it exits with orphan_code. A signal that arrives
+ * before the exec has its default effect, because the handlers of this process are removed. Ignored signals stay ignored. */
+pid_t gt_fork_program(const sigset_t *mask, int orphan_code);
 /* Forwards the signals that have arrived to the ranks and to the launchers of other hosts. */
 void gt_attempt_signals(struct gt_attempt *a);
 /* Ends the run because the user has sent signal `sig` on this or on another host: forwards it to the ranks, once, or kills them if `now` is

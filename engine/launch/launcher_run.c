@@ -5,6 +5,7 @@
 #include "launch/launcher_parts.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -106,10 +107,13 @@ static int restore_signals(const sigset_t *mask, const struct sigaction *chld, i
 
 enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_end *end, struct gt_err *err)
 {
-	struct gt_attempt a = {.spec = spec, .board_fd = -1, .listen_fd = -1};
+	struct addrinfo *addresses = NULL;
+	struct gt_launch_spec own = *spec;
+	struct gt_attempt a = {.spec = &own, .board_fd = -1, .listen_fd = -1};
 	char *const *argv = spec->argv;
 	struct sigaction chld;
 	sigset_t mask;
+	own.addresses = &addresses;
 	*end = (struct gt_launch_end){.rank = -1, .step = -1};
 	GT_TRY(check_spec(spec, err));
 	/* if one of these was closed at the start, /dev/null takes its number, so that no other file gets this number */
@@ -134,6 +138,8 @@ enum gt_code gt_launch_run(const struct gt_launch_spec *spec, struct gt_launch_e
 		code = gt_attempt_run(&a, argv, &mask, alone, end, err);
 		more = code == GT_OK && next_attempt_args(&a, end, &argv);
 	}
+	if (addresses)
+		freeaddrinfo(addresses);
 	int asked = restore_signals(&mask, &chld, a.signal_fd);
 	prctl(PR_SET_CHILD_SUBREAPER, (unsigned long)reaper);
 	if (code != GT_OK) { /* the attempt could not be started */

@@ -28,16 +28,6 @@ int gt_signal_fd(sigset_t *before)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-void gt_signals_reset(void)
-{
-	for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
-		struct sigaction now;
-		sigaction(watched[i], NULL, &now);
-		if (now.sa_handler != SIG_IGN)
-			signal(watched[i], SIG_DFL);
-	}
-}
-
 void gt_attempt_signal_ranks(struct gt_attempt *a, int sig, bool group)
 {
 	for (int i = 0; a->child && i < a->spec->nproc; i++)

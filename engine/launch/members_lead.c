@@ -13,6 +13,7 @@
 #define ALIVE_S 3.0 /* a host that has sent a message within this time is not replaced by another one with the same number */
 #define FRESH_S 1.5 /* a host that has sent nothing for this time is no reason to end the running attempt */
 #define FAILED_WAITS 4 /* a host waits after its first failure as long as this number of back-offs of a restart */
+#define END_S 30.0  /* minimum seconds in which other hosts must end an attempt after host 0 has; SIGKILL follows much sooner */
 #define JOIN_S 2.0  /* seconds between the arrival of a host and the end of the running attempt, so that hosts can arrive together */
 
 static void note_change(struct gt_members *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -37,6 +38,23 @@ void gt_members_note_loss(struct gt_members *m, const struct member_conn *p, enu
 	gt_host_record_add(&m->record[number], p->host, why, p->took_part, gt_clock());
 	if (!m->runs_on) /* the attempt has ended already */
 		gt_host_record_settle(&m->record[number], m->saved);
+}
+
+/* The launcher of such a host works, and sends messages. But the kernel does not end a process that waits for a disk or a file system that
+ * does not answer, not even after SIGKILL. */
+void gt_members_drop_late(struct gt_members *m, double now)
+{
+	char why[200];
+	double limit = m->spec->timeout_s > END_S ? m->spec->timeout_s : END_S;
+	limit = m->spec->end_s > 0 ? m->spec->end_s : limit;
+	if (m->runs_on || now <= m->settled_at + limit)
+		return;
+	snprintf(why, sizeof why, "its ranks have not ended for %.3g s after the attempt", limit);
+	for (int i = 1; i < gt_members_count(m); i++)
+		if (m->conn[i].busy) {
+			gt_members_say(m, "host %d (%s) is treated as lost: %s", i, m->conn[i].host, why);
+			gt_member_drop(m, &m->conn[i], GT_EPEER, why);
+		}
 }
 
 /* ---- messages ----------------------------------------------------------------------------------------------------------------- */
@@ -191,6 +209,7 @@ void gt_members_settle(struct gt_members *m, bool saved)
 {
 	m->runs_on = false;
 	m->saved = saved;
+	m->settled_at = gt_clock();
 	for (int i = 1; i < gt_members_count(m); i++) {
 		struct member_conn *p = &m->conn[i];
 		bool open = m->record[i].open;

@@ -48,6 +48,7 @@ struct gt_members {
 	int lost;                 /* host 0: hosts of the last attempt that are lost */
 	bool warned;              /* host 0: the user has been warned of a host with another token */
 	bool runs_on, saved;      /* host 0: gt_members_settle() has not been called for the last attempt yet; else its argument */
+	double settled_at;        /* host 0: time (gt_clock) of the last gt_members_settle() */
 	struct gt_host_record *record; /* host 0: [spec->nnodes], the failures of each host */
 	char changes[400];
 	unsigned char number[GT_TOKEN_SIZE]; /* random number of the last attempt */
@@ -95,6 +96,8 @@ void gt_members_say(const struct gt_members *m, const char *fmt, ...) __attribut
 /* ---- members_lead.c ------------------------------------------------------------------------------------------------------------- */
 /* Takes into account on host 0 that a host is lost or has left the run; gt_member_drop() calls it. */
 void gt_members_note_loss(struct gt_members *m, const struct member_conn *p, enum gt_code code, const char *why);
+/* Between two attempts, host 0 treats hosts as lost that have not ended the last attempt for too long. */
+void gt_members_drop_late(struct gt_members *m, double now);
 /* Refuses a host that has proved that it holds the token, and closes its connection. */
 void gt_members_refuse(struct gt_members *m, struct gt_rdv_conn *c, enum gt_code code, const char *why);
 void gt_members_note_stranger(struct gt_members *m, const struct gt_peer_auth *a); /* warns of a connection with another token */

@@ -121,7 +121,7 @@ static void advance_handshakes(struct gt_members *m)
 		gt_members_search(m);
 }
 
-/* Sends BEAT, and drops the hosts that have sent nothing for too long. */
+/* Sends BEAT, and drops the hosts that have sent nothing, or have not ended the last attempt, for too long. */
 static void check_beats(struct gt_members *m)
 {
 	double now = gt_clock(), gap = m->polled > 0 ? now - m->polled : 0;
@@ -139,6 +139,10 @@ static void check_beats(struct gt_members *m)
 	}
 	if (now >= m->beat_at)
 		m->beat_at = now + BEAT_S;
+	if (gap > BEAT_S)
+		m->settled_at += gap;
+	if (gt_members_is_host0(m))
+		gt_members_drop_late(m, now);
 }
 
 bool gt_members_poll(struct gt_members *m, struct gt_host_message *out)
@@ -169,13 +173,11 @@ int gt_members_fd(const struct gt_members *m)
 enum gt_code gt_members_open(const struct gt_launch_spec *s, struct gt_members **out, struct gt_err *err)
 {
 	struct gt_members *m = calloc(1, sizeof *m);
-	struct gt_world w = {.how = "gtrain", .port = s->port};
 	*out = NULL;
 	if (!m)
 		return gt_fail(err, GT_EFAIL, "out of memory");
 	m->spec = s;
 	m->listener = -1;
-	snprintf(w.addr, sizeof w.addr, "%s", s->addr);
 	gethostname(m->host, sizeof m->host - 1);
 	m->epoll = epoll_create1(EPOLL_CLOEXEC);
 	m->conn = calloc((size_t)gt_members_count(m), sizeof *m->conn);
@@ -183,7 +185,7 @@ enum gt_code gt_members_open(const struct gt_launch_spec *s, struct gt_members *
 		m->conn[i].c.fd = -1;
 	m->record = calloc((size_t)gt_members_count(m), sizeof *m->record);
 	enum gt_code code = m->epoll >= 0 && m->conn && m->record ? GT_OK : gt_fail(err, GT_EFAIL, "out of memory or descriptors");
-	if (code == GT_OK && gt_members_is_host0(m) && (m->listener = gt_rdv_listen(&w, err)) < 0)
+	if (code == GT_OK && gt_members_is_host0(m) && (m->listener = gt_rdv_listen(s->addr, s->port, s->addresses, err)) < 0)
 		code = GT_EPEER;
 	if (code == GT_OK && !gt_members_is_host0(m))
 		gt_port_search_open(&m->search, s->addr, s->port, 0);

@@ -3,7 +3,6 @@
 #include "launch/name_lookup.h"
 #include "launch/rendezvous.h"
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -113,11 +112,7 @@ static bool choose_target(struct gt_port_search *s, struct sockaddr_storage *to,
 	s->next_address++;
 	memcpy(to, a->ai_addr, a->ai_addrlen);
 	*bytes = a->ai_addrlen;
-	in_port_t port = htons((uint16_t)port_at(s, s->next_port));
-	if (a->ai_family == AF_INET)
-		((struct sockaddr_in *)to)->sin_port = port;
-	else
-		((struct sockaddr_in6 *)to)->sin6_port = port;
+	gt_auth_set_port(to, port_at(s, s->next_port));
 	return true;
 }
 

@@ -206,7 +206,7 @@ static enum gt_code connect_ranks(struct gt_rendezvous *r, const struct gt_rende
 	if (!gt_rdv_is_server(r)) {
 		GT_TRY(gt_rdv_connect(r, spec->token, err));
 	} else if (r->world.world > 1) {
-		if (listener < 0 && (listener = gt_rdv_listen(&r->world, err)) < 0)
+		if (listener < 0 && (listener = gt_rdv_listen(r->world.addr, r->world.port, NULL, err)) < 0)
 			return GT_EPEER;
 		enum gt_code code = gt_rdv_accept_all(r, spec->token, listener, err);
 		if (spec->listen_fd < 0)

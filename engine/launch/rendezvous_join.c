@@ -20,15 +20,32 @@
 #define SILENT_S 10.0      /* seconds that ranks wait for each other before they print a warning */
 
 /* ---- rank 0: accepts connections ---------------------------------------------------------------------------------------------------- */
-int gt_rdv_listen(const struct gt_world *w, struct gt_err *err)
+static int listen_on_ports(const struct addrinfo *list, int port, int *error)
 {
-	int fd = -1, error = 0;
-	for (int k = 0; k < GT_RENDEZVOUS_PORTS && w->port + k <= 65535 && fd < 0 && error >= 0; k++)
-		fd = gt_auth_listen(w->addr, w->port + k, NULL, &error);
-	if (fd < 0 && error < 0)
-		gt_fail(err, GT_EPEER, "cannot listen on %s: %s", w->addr, gai_strerror(error));
+	int fd = -1;
+	for (int k = 0; list && k < GT_RENDEZVOUS_PORTS && port + k <= 65535 && fd < 0; k++)
+		fd = gt_auth_listen_at(list, port + k, NULL, error);
+	return fd;
+}
+
+int gt_rdv_listen(const char *addr, int port, struct addrinfo **known, struct gt_err *err)
+{
+	struct addrinfo *none = NULL, *list;
+	int error = 0, unknown = 0;
+	known = known ? known : &none;
+	int fd = listen_on_ports(*known, port, &error);
+	if (fd < 0 && !(unknown = gt_auth_look_up(addr, &list))) {
+		if (*known)
+			freeaddrinfo(*known);
+		*known = list;
+		fd = listen_on_ports(list, port, &error);
+	}
+	if (fd < 0 && unknown && !*known)
+		gt_fail(err, GT_EPEER, "cannot listen on %s: %s", addr, gai_strerror(unknown));
 	else if (fd < 0)
-		gt_fail(err, GT_EPEER, "cannot listen on %s port %d or one of the following ports: %s", w->addr, w->port, strerror(error));
+		gt_fail(err, GT_EPEER, "cannot listen on %s port %d or one of the following ports: %s", addr, port, strerror(error));
+	if (none)
+		freeaddrinfo(none);
 	return fd;
 }
 

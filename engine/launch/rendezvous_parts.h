@@ -6,6 +6,8 @@
 #include "launch/world.h"
 #include <stdint.h>
 
+struct addrinfo;
+
 #define GT_RDV_MAGIC "gtrain-rdv-3\0\0\0" /* 16 bytes including the last NUL */
 
 struct gt_rdv_conn {
@@ -36,8 +38,10 @@ static inline bool gt_rdv_is_server(const struct gt_rendezvous *r)
 enum gt_code gt_rdv_accept_all(struct gt_rendezvous *r, const unsigned char *token, int listener, struct gt_err *err);
 /* On the other ranks: connects this rank to rank 0. */
 enum gt_code gt_rdv_connect(struct gt_rendezvous *r, const unsigned char *token, struct gt_err *err);
-/* Returns a socket that listens on the address and port of rank 0; -1 if that failed, with the reason in err. */
-int gt_rdv_listen(const struct gt_world *w, struct gt_err *err);
+/* Returns a socket that listens on the address and port of rank 0; -1 if that failed, with the reason in err. known: the addresses of the
+ * name from an earlier call, or NULL in *known; the name is looked up only if none of them belongs to this host. The caller frees *known
+ * with freeaddrinfo(). known may be NULL: nothing is kept. */
+int gt_rdv_listen(const char *addr, int port, struct addrinfo **known, struct gt_err *err);
 
 /* ---- rendezvous_parts.c: frames with a deadline, which follow the handshake of base/peer_auth.h. Sockets are non-blocking ---------- */
 /* gt_rdv_send and gt_rdv_recv transfer exactly n bytes before the time `until` (gt_clock). They return false if the peer has closed the

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +14,6 @@ struct child_args {
 	int log;
 	bool pin;
 	cpu_set_t cpus;
-	pid_t parent;
 };
 
 /* Gives the process its share of the processors. If there are more processes than processors, each process has one thread. */
@@ -32,13 +30,6 @@ static void use_share(const struct gt_run_process_spec *s, const struct child_ar
 static _Noreturn void exec_program(const struct gt_run_process_spec *s, const struct child_args *a)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	sigset_t none;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != a->parent) /* the parent died before the kernel registered PR_SET_PDEATHSIG */
-		_exit(GT_EFAIL);
-	setpgid(0, 0);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (null >= 0)
 		dup2(null, STDIN_FILENO);
 	dup2(a->log, STDOUT_FILENO);
@@ -54,7 +45,8 @@ static _Noreturn void exec_program(const struct gt_run_process_spec *s, const st
 enum gt_code gt_run_process_start(const struct gt_run_process_spec *spec, struct gt_run_process *out, struct gt_err *err)
 {
 	struct gt_cpu_info place[CPU_SETSIZE];
-	struct child_args a = {.parent = getpid()};
+	struct child_args a = {0};
+	sigset_t none;
 	int cores;
 	*out = (struct gt_run_process){0};
 	a.log = open(spec->log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -62,14 +54,14 @@ enum gt_code gt_run_process_start(const struct gt_run_process_spec *spec, struct
 		return gt_fail(err, GT_ECANTCREAT, "%s: cannot open: %s", spec->log, strerror(errno));
 	if (spec->slots > 1)
 		a.pin = gt_cpu_share(place, gt_cpu_list(place), spec->slot, spec->slots, &a.cpus, &cores);
-	out->pid = fork();
+	sigemptyset(&none);
+	out->pid = gt_fork_program(&none, GT_EFAIL);
 	if (!out->pid)
 		exec_program(spec, &a);
 	int e = errno;
 	close(a.log);
 	if (out->pid < 0)
 		return gt_fail(err, GT_EFAIL, "cannot start a process: %s", strerror(e));
-	setpgid(out->pid, out->pid); /* both processes set the group, so that it is set before either process continues */
 	return GT_OK;
 }
 

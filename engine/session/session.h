@@ -230,7 +230,9 @@ struct gt_session {
 	struct gt_optim optim;   /* the optimizer's calls; empty without gt_session_spec.train */
 	struct gt_space *space;  /* owned: parameters, shards and memory of all plans */
 	struct gt_exec exec;     /* executes the programs, with the communicators of the session */
-	void (*watch)(void *user, double share); /* called during an evaluation with its progress, 0 ... 1; NULL: not called */
+	/* Called during an evaluation, on all ranks after the same batches, with its progress, 0 ... 1. A code other than GT_OK ends the
+	 * evaluation; it must be the same on all ranks. NULL: not called. */
+	enum gt_code (*watch)(void *user, double share, struct gt_err *err);
 	void *watch_user;                        /* first argument of watch */
 	/* Called after each batch of an evaluation, while the outputs of the batch are still in device memory and its labels in
 	 * exec.loaded_batches. p: the program that has evaluated the batch. NULL: no function is called, so several batches may be queued. */
@@ -319,8 +321,9 @@ enum gt_code gt_session_put_residual(struct gt_session *s, int i, const void *pl
 /* Returns shape and dtype of parameter or buffer i, in plain layout. */
 struct gt_tdesc gt_session_desc(const struct gt_session *s, int i);
 
+#define GT_EVAL_GIVEN_UP 200 /* not an exit code: gt_session.watch returns it to give up an evaluation and to keep the session */
 /* Evaluates a split on every sample once. GT_EDIVERGED: the loss is NaN or infinite; the message names the first operation whose output is
- * not finite. */
+ * not finite. GT_EVAL_GIVEN_UP: s->watch has returned this code; the session can go on training. */
 enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct gt_scores *out, struct gt_err *err);
 /* Sets *out to the dataset indices of the samples of a split, in the order of an evaluation: sequences of tokens are sorted by length. Call
  * it before the evaluation. The caller frees *out. */

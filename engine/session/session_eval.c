@@ -63,7 +63,7 @@ static enum gt_code queue_eval_batches(struct gt_session *s, struct evaluation *
 			GT_TRY(s->after_batch(s->after_batch_user, p, err));
 		times -= n;
 		if (s->watch)
-			s->watch(s->watch_user, 1 - (double)(times + behind) / (double)v->all);
+			GT_TRY(s->watch(s->watch_user, 1 - (double)(times + behind) / (double)v->all, err));
 	}
 	return GT_OK;
 }
@@ -93,6 +93,16 @@ static enum gt_code refuse_nonfinite(struct gt_session *s, enum gt_split split, 
 	               *v->why ? v->why : "the loss is not finite, although all outputs of the model are finite");
 }
 
+/* Discards the results of the batches so far. Returns GT_EVAL_GIVEN_UP. */
+static enum gt_code give_up(struct gt_session *s, struct evaluation *v, struct gt_err *err)
+{
+	struct gt_metrics m;
+	GT_TRY(gt_exec_drain(&s->exec, err));
+	gt_loader_stop(v->e->loader);
+	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));
+	return (enum gt_code)GT_EVAL_GIVEN_UP;
+}
+
 int64_t gt_session_counted(const struct gt_session *s, const struct gt_metrics *m, int64_t samples)
 {
 	return gt_session_has_classes(s) ? m->count : samples;
@@ -120,6 +130,8 @@ enum gt_code gt_session_eval(struct gt_session *s, enum gt_split split, struct g
 	s->exec.graphs = graphs;
 	if (code == GT_EDIVERGED && s->at.world == 1) /* the function after_batch has found an output that is not finite */
 		return refuse_nonfinite(s, split, &v, err);
+	if (code == GT_EVAL_GIVEN_UP)
+		return give_up(s, &v, err);
 	GT_TRY(code);
 	gt_loader_stop(e->loader);
 	GT_TRY(gt_exec_metrics(&s->exec, true, &m, err));

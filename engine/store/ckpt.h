@@ -66,6 +66,13 @@ struct gt_ckpt_watch {
 	int64_t drops;    /* plateau: number of times that the learning rate was reduced so far */
 };
 
+/* The evaluation of the last step, which a stop of the run has interrupted. */
+struct gt_ckpt_pending {
+	bool set;                /* the evaluation has to be made when the run resumes */
+	bool due;                /* train.eval_every_* asks for it; false: only the end of the run does */
+	struct gt_metrics epoch; /* sums over the samples of the last complete epoch; zeros: no epoch is complete */
+};
+
 struct gt_ckpt_meta {
 	int64_t step;         /* optimizer steps done */
 	int64_t epoch;        /* epoch of the next step, from 0 */
@@ -90,6 +97,7 @@ struct gt_ckpt_meta {
 	double seconds;       /* seconds of training so far, including the time before resumes */
 	/* sums over the samples that the current epoch has used so far, from which the scores of the epoch are computed at its end */
 	struct gt_metrics epoch_sums;
+	struct gt_ckpt_pending pending;
 	const char *name;     /* name of the run */
 	const char *config;   /* text of config.cfg */
 	const char *data;     /* text of data.json, one line of JSON (store/data_facts.h); NULL: the checkpoint has no such file */

@@ -56,6 +56,11 @@ static const struct gt_json_field sums[] = {
     {"count", GT_FIELD_WHOLE, IN(gt_metrics, count)},
     {NULL}};
 
+static const struct gt_json_field pending[] = {
+    {"due", GT_FIELD_BOOL, IN(gt_ckpt_pending, due)},
+    {"epoch", GT_FIELD_OBJECT, IN(gt_ckpt_pending, epoch), GT_FIELD_OPTIONAL, .fields = sums, .count = IN(gt_ckpt_pending, epoch.count)},
+    {NULL}};
+
 /* The members of a manifest between the first ones, format and version, and the last ones, files and xxh3. A new member must not be
  * required, because checkpoints of earlier versions lack it. */
 static const struct gt_json_field members[] = {
@@ -77,6 +82,7 @@ static const struct gt_json_field members[] = {
     {"good_steps", GT_FIELD_WHOLE, META(good_steps)},
     {"seconds", GT_FIELD_REAL, META(seconds)},
     {"epoch_sums", GT_FIELD_OBJECT, META(epoch_sums), GT_FIELD_OPTIONAL, .fields = sums, .count = META(epoch_sums.count)},
+    {"pending_evaluation", GT_FIELD_OBJECT, META(pending), GT_FIELD_OPTIONAL, .fields = pending, .flag = META(pending.set)},
     {NULL}};
 
 /* Sets members whose values follow from other members to their value `none`, so that they are not written. */

@@ -33,6 +33,12 @@ struct copy {
 	struct gt_arena *arena; /* memory of the values of parsed lines */
 };
 
+/* Returns whether the resumed run writes the line anew, because it makes the evaluation of its first step. */
+static bool is_written_again(const struct gt_metrics_spec *s, const char *event, int64_t step)
+{
+	return s->evaluates && step == s->resume_step && (!strcmp(event, "eval") || !strcmp(event, "checkpoint"));
+}
+
 /* Handles a complete line without its newline: keeps, drops or counts it. */
 static enum gt_code take_line(struct copy *c, struct gt_err *err)
 {
@@ -48,7 +54,7 @@ static enum gt_code take_line(struct copy *c, struct gt_err *err)
 	const char *event = gt_json_text(gt_json_member(o, "event"));
 	if (code || !event || !gt_json_whole(gt_json_member(o, "step"), &step)) {
 		c->damaged++;
-	} else if (step <= c->spec->resume_step) {
+	} else if (step <= c->spec->resume_step && !is_written_again(c->spec, event, step)) {
 		c->line[c->n] = '\n';
 		gt_logfile_write(c->to, c->line, c->n + 1);
 	}

@@ -10,6 +10,7 @@ struct gt_metrics_file; /* NULL: the run has no directory, and the functions bel
 struct gt_metrics_spec {
 	const char *dir;
 	int64_t resume_step; /* >= 0: the run resumes, and lines up to this step are kept; < 0: the run is new */
+	bool evaluates;      /* the resumed run evaluates the weights of resume_step (gt_ckpt_pending) and writes these lines anew */
 	int64_t next;        /* *next of gt_ckpt_dir_continue(); > 0: the file has a temporary name until a checkpoint is committed */
 };
 

@@ -76,7 +76,7 @@ static enum gt_code open_log_files(const struct job *j, struct gt_trainer *t, st
 	if (j->from)
 		GT_TRY(gt_ckpt_dir_continue(t->dir, j->from, &next, say->back, sizeof say->back, err));
 	GT_TRY(keep_first_config(j, err));
-	struct gt_metrics_spec spec = {.dir = j->dir, .resume_step = step, .next = next};
+	struct gt_metrics_spec spec = {.dir = j->dir, .resume_step = step, .evaluates = t->state.pending.set, .next = next};
 	GT_TRY(gt_metrics_open(&spec, &t->metrics, &damaged, err));
 	if (j->c->log.tensorboard)
 		GT_TRY(gt_tensorboard_open(j->dir, step, next, &t->tensorboard, err));
@@ -489,7 +489,7 @@ enum gt_code gt_resume(const char *path, const char *from, const char *const *se
 	if (code == GT_OK)
 		code = gt_conf_load_resolved(config, text, strlen(text), sets, nsets, &c, err);
 	const struct gt_ckpt_meta *at = gt_ckpt_meta(ckpt);
-	if (code == GT_OK && (gt_trainer_complete(c, at->step, at->epoch) || stopped_early(c, at)))
+	if (code == GT_OK && !at->pending.set && (gt_trainer_complete(c, at->step, at->epoch) || stopped_early(c, at)))
 		code = report_complete(dir, c, ckpt, o, err);
 	else if (code == GT_OK)
 		code = run_or_resume(&(struct job){c, o->out ? o->out : dir, ckpt, sets, nsets, o, NULL}, err);

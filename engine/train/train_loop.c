@@ -7,13 +7,12 @@
  *                               executes the list of steps, or replays it as a graph:  gt_exec_launch(), exec/execute.c
  *                                 each entry is a kernel (kernels/backend.h) or a message between ranks (exec/exec_comm.c)
  *     collect_oldest_window()   waits for the device, checks that each step was applied, reports loss and accuracy: report_step()
- *     exchange_stop_signals()   ranks agree on signals and time limits
+ *     gt_trainer_exchange_stops()  ranks agree on signals and time limits: train/trainer_stop.c
  *     gt_trainer_evaluate_and_save()  evaluate_weights(): score/measured_eval.c; gt_trainer_save(): train/state.c, store/ckpt_save.c
  *
  * `gtrain plan CFG` prints the list that gt_exec_launch() executes. engine/plan/ writes it before the first step. */
 #include "train/trainer_parts.h"
 #include "base/clock.h"
-#include "launch/signals.h"
 #include "session/lr_schedule.h"
 #include "session/session_data.h"
 #include "train/mistake_images.h"
@@ -187,6 +186,7 @@ static enum gt_code report_epoch(struct gt_trainer *t, struct gt_err *err)
 	struct gt_event ev = {.kind = GT_EV_EPOCH, .scores = gt_session_scores(t->s, &t->state.epoch_sums), .samples_per_s = t->samples_per_s};
 	ev.seconds = gt_clock_since(t->epoch_start);
 	t->scores[GT_TRAIN] = ev.scores;
+	t->state.pending.epoch = t->state.epoch_sums;
 	t->state.epoch_sums = (struct gt_metrics){0};
 	t->epoch_start = now; /* the next epoch begins now unless an evaluation or a checkpoint comes first */
 	return gt_trainer_send_event(t, &ev, true, err);
@@ -236,43 +236,6 @@ static enum gt_code collect_oldest_window(struct gt_trainer *t, struct gt_err *e
 	return GT_OK;
 }
 
-#define AGREE_S 0.02 /* seconds between two exchanges of ranks about signals and time limits */
-
-/* Exchanges events that only one rank may have observed: a signal, the end of the time limit, or a change of hosts. All ranks do this after
- * the same window (group of steps that are queued at once). Rank 0 determines the number of windows until the next exchange and the number
- * of steps in a window, because the clocks of ranks differ. */
-static enum gt_code exchange_stop_signals(struct gt_trainer *t, struct gt_err *err)
-{
-	const struct gt_conf_checkpoint *c = &t->s->conf->checkpoint;
-	double now = gt_clock();
-	int64_t v[6] = {gt_signals_pending(), t->opts->time_limit_s > 0 && now - t->start >= t->opts->time_limit_s,
-	                c->every_minutes > 0 && now - t->saved_at >= 60 * c->every_minutes, 1, 0, gt_rank_must_regroup(t->team->link)};
-	if (t->s->at.world > 1) {
-		if (t->windows < t->agree_at)
-			return GT_OK;
-		struct gt_exec *x = &t->s->exec;
-		double window_s = t->windows ? (now - t->start) / (double)t->windows : AGREE_S;
-		if (t->s->at.rank == 0) {
-			int64_t end;
-			v[4] = (int64_t)(1e9 * gt_exec_step_s(x, gt_session_step_prog(t->s, t->state.step + t->shift, false, &end)));
-			if (!x->rank0_step_s && v[4]) /* the time of a step is known only now, so the next windows have more steps */
-				window_s = AGREE_S;
-			if (window_s < AGREE_S)
-				v[3] = (int64_t)(AGREE_S / (window_s > 1e-6 ? window_s : 1e-6));
-		}
-		double begin = gt_clock();
-		GT_TRY(gt_team_max(t->team, v, 6, err));
-		t->waited_s += gt_clock() - begin;
-		t->agree_at = t->windows + v[3];
-		x->rank0_step_s = 1e-9 * (double)v[4];
-	}
-	t->signal = t->signal ? t->signal : (int)v[0];
-	t->timed_out = v[1];
-	t->minutes_due = v[2];
-	t->regroups = v[5];
-	return GT_OK;
-}
-
 static enum gt_code report_end(struct gt_trainer *t, const char *status, struct gt_err *err)
 {
 	return gt_trainer_end(t, &(struct gt_event){.text = status}, err);
@@ -290,6 +253,14 @@ static enum gt_code end_by_signal(struct gt_trainer *t, struct gt_err *err)
 	               (long long)t->state.step);
 }
 
+static enum gt_code end_stopped(struct gt_trainer *t, struct gt_err *err)
+{
+	if (t->signal)
+		return end_by_signal(t, err);
+	GT_TRY(gt_trainer_save(t, false, err));
+	return report_end(t, "time limit", err);
+}
+
 enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 {
 	struct gt_exec *x = &t->s->exec;
@@ -302,6 +273,10 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 	x->uses_rank0_time = t->s->at.world > 1;
 	GT_TRY(gt_mistake_images_check(t->s, err));
 	GT_TRY(gt_loader_start(t->s->prog.loader, t->state.epoch, t->state.cursor, err));
+	if (t->state.pending.set)
+		GT_TRY(gt_trainer_make_pending_evaluation(t, err));
+	if (gt_trainer_is_stopped(t))
+		return end_stopped(t, err);
 	gt_trainer_restart_speed(t);
 	while (!gt_trainer_finished(t)) {
 		double begin = timed ? gt_clock() : 0;
@@ -313,23 +288,19 @@ enum gt_code gt_trainer_run(struct gt_trainer *t, struct gt_err *err)
 		GT_TRY(collect_oldest_window(t, err));
 		t->windows++;
 		gt_rank_report_progress(x->link, t->state.step);
-		GT_TRY(exchange_stop_signals(t, err));
+		GT_TRY(gt_trainer_exchange_stops(t, err));
 		x->waited = NULL; /* do not count waits of evaluations and checkpoints as waits of steps */
 		t->steps_s += timed ? gt_clock() - begin : 0;
 		/* After a signal, the time limit or checkpoint.every_minutes, no more steps are queued until the queued ones are complete. */
-		stop = t->signal || t->timed_out || t->minutes_due || t->regroups;
+		stop = gt_trainer_is_stopped(t) || t->minutes_due || t->regroups;
 		if (x->queued)
 			continue;
 		GT_TRY(gt_trainer_evaluate_and_save(t, epoch, step, err));
 		t->due = stop = false;
-		if (gt_trainer_finished(t))
+		if (gt_trainer_finished(t) && !t->state.pending.set)
 			break;
-		if (t->signal)
-			return end_by_signal(t, err);
-		if (t->timed_out) {
-			GT_TRY(gt_trainer_save(t, false, err));
-			return report_end(t, "time limit", err);
-		}
+		if (gt_trainer_is_stopped(t))
+			return end_stopped(t, err);
 		if (t->regroups) { /* the run goes on in other processes, so its log gets no end */
 			GT_TRY(gt_trainer_save(t, false, err));
 			return gt_fail(err, (enum gt_code)GT_RANK_REGROUP, "the hosts of the run change after step %lld", (long long)t->state.step);

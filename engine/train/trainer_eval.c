@@ -62,12 +62,16 @@ static void update_watches(struct gt_trainer *t, enum gt_split split, const stru
 struct evaluation {
 	struct gt_trainer *t;
 	const char *split;
+	struct gt_stop_pace pace;
 };
 
-static void on_eval_progress(void *user, double share)
+/* gt_session.watch */
+static enum gt_code on_eval_progress(void *user, double share, struct gt_err *err)
 {
-	const struct evaluation *e = user;
+	struct evaluation *e = user;
 	gt_trainer_report_phase(e->t, "evaluating", e->split, share);
+	GT_TRY(gt_trainer_poll_stop(e->t, &e->pace, err));
+	return gt_trainer_is_stopped(e->t) ? (enum gt_code)GT_EVAL_GIVEN_UP : GT_OK;
 }
 
 /* Checks that all weights are finite before they are evaluated or saved. The loss alone cannot prove it, because a relu can hide a NaN. */
@@ -80,43 +84,61 @@ static enum gt_code check_finite(struct gt_trainer *t, struct gt_err *err)
 	return GT_OK;
 }
 
-/* due: train.eval_every_* asks for this evaluation. Otherwise the evaluation runs only because the run ends early, and train.early_stop and
- * the schedule plateau ignore it, so that a resume continues as if the run had not ended. */
-static enum gt_code evaluate_splits(struct gt_trainer *t, bool due, bool *best, struct gt_err *err)
+static enum gt_code evaluate_splits(struct gt_trainer *t, struct gt_scores scores[GT_SPLITS], struct gt_err *err)
 {
 	for (int i = GT_VALID; i < GT_SPLITS; i++) {
-		struct gt_scores *r = &t->scores[i];
-		struct evaluation e = {t, gt_split_names[i]};
+		struct evaluation e = {t, gt_split_names[i], {.start = gt_clock()}};
 		if (!t->s->prog.eval[i].nfull)
 			continue;
 		gt_rank_phase(t->s->exec.link, "evaluating", 0);
-		on_eval_progress(&e, 0);
+		gt_trainer_report_phase(t, "evaluating", e.split, 0);
 		t->s->watch = on_eval_progress;
 		t->s->watch_user = &e;
-		enum gt_code code = gt_mistake_images_eval(t->s, (enum gt_split)i, t->tensorboard, t->state.step, r, err);
+		enum gt_code code = gt_mistake_images_eval(t->s, (enum gt_split)i, t->tensorboard, t->state.step, &scores[i], err);
 		t->s->watch = NULL;
 		if (code == GT_EDIVERGED)
 			gt_fail_prefix(err, "diverged at or before step %lld", (long long)t->state.step);
 		GT_TRY(code);
-		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};
-		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
-		*best |= update_best(t, (enum gt_split)i, r);
-		if (due)
-			update_watches(t, (enum gt_split)i, r);
-		update_peak(t, (enum gt_split)i, r);
 	}
 	return GT_OK;
 }
 
-static enum gt_code evaluate_weights(struct gt_trainer *t, bool due, bool *best, struct gt_err *err)
+/* Reports the scores and applies them to the state of the run, after all splits are evaluated: an evaluation that is given up has no
+ * effect. */
+static enum gt_code apply_scores(struct gt_trainer *t, const struct gt_scores scores[GT_SPLITS], bool *best, struct gt_err *err)
 {
+	for (int i = GT_VALID; i < GT_SPLITS; i++) {
+		const struct gt_scores *r = &scores[i];
+		if (!t->s->prog.eval[i].nfull)
+			continue;
+		t->scores[i] = *r;
+		struct gt_event ev = {.kind = GT_EV_EVAL, .split = gt_split_names[i], .scores = *r};
+		GT_TRY(gt_trainer_send_event(t, &ev, true, err));
+		*best |= update_best(t, (enum gt_split)i, r);
+		if (t->state.pending.due)
+			update_watches(t, (enum gt_split)i, r);
+		update_peak(t, (enum gt_split)i, r);
+	}
+	t->state.pending.set = false;
+	return GT_OK;
+}
+
+/* Evaluates the weights, unless a stop ends the run before: then the evaluation remains pending. */
+static enum gt_code evaluate_weights(struct gt_trainer *t, bool *best, struct gt_err *err)
+{
+	struct gt_scores scores[GT_SPLITS];
 	struct gt_ema_held held;
+	if (gt_trainer_is_stopped(t))
+		return GT_OK;
 	GT_TRY(check_finite(t, err));
 	enum gt_code code = gt_ema_begin(t->s, &held, err);
 	if (code == GT_OK)
-		code = evaluate_splits(t, due, best, err);
-	enum gt_code back = gt_ema_end(t->s, &held, code == GT_OK ? err : NULL);
-	return code != GT_OK ? code : back;
+		code = evaluate_splits(t, scores, err);
+	bool given_up = code == GT_EVAL_GIVEN_UP;
+	enum gt_code back = gt_ema_end(t->s, &held, code == GT_OK || given_up ? err : NULL);
+	if (code == GT_OK || given_up)
+		code = back;
+	return code != GT_OK || given_up ? code : apply_scores(t, scores, best, err);
 }
 
 enum gt_code gt_trainer_save(struct gt_trainer *t, bool is_best, struct gt_err *err)
@@ -179,7 +201,11 @@ enum gt_code gt_trainer_evaluate_and_save(struct gt_trainer *t, int64_t epoch, i
 	bool due = (boundary && gt_is_multiple(c->train.eval_every_epochs, t->state.epoch)) ||
 	           (t->state.step != step && gt_is_multiple(c->train.eval_every_steps, t->state.step));
 	if (due || last) {
-		GT_TRY(evaluate_weights(t, due, &best, err));
+		/* If the evaluation is not due, it is made only because the run ends. train.early_stop and the schedule plateau ignore it, so that
+		 * a resume continues as if the run had not ended. */
+		t->state.pending.set = true;
+		t->state.pending.due = due;
+		GT_TRY(evaluate_weights(t, &best, err));
 		gt_rank_phase(t->s->exec.link, "", 0);
 		gt_trainer_restart_speed(t);
 	}
@@ -200,5 +226,23 @@ enum gt_code gt_trainer_evaluate_and_save(struct gt_trainer *t, int64_t epoch, i
 	t->pause_s += gt_clock() - start;
 	if (t->state.cursor == 0) /* the time between two epochs, for evaluations and checkpoints, belongs to neither epoch */
 		t->epoch_start = gt_clock();
+	return GT_OK;
+}
+
+enum gt_code gt_trainer_make_pending_evaluation(struct gt_trainer *t, struct gt_err *err)
+{
+	bool best = false;
+	double start = gt_clock();
+	if (t->state.pending.epoch.weight > 0)
+		t->scores[GT_TRAIN] = gt_session_scores(t->s, &t->state.pending.epoch);
+	GT_TRY(evaluate_weights(t, &best, err));
+	if (!t->state.pending.set) {
+		GT_TRY(gt_session_skipped(t->s, warn_of_skipped, report_skipped, t, err));
+		t->saved_step = -1; /* the checkpoint of this step must not ask for the evaluation again */
+		GT_TRY(gt_trainer_save(t, best, err));
+	}
+	gt_rank_phase(t->s->exec.link, "", 0);
+	t->pause_s += gt_clock() - start;
+	t->epoch_start = gt_clock();
 	return GT_OK;
 }

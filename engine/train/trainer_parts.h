@@ -19,6 +19,24 @@ void gt_trainer_restart_speed(struct gt_trainer *t);
 /* Evaluates and saves, if either is due, after all queued steps are complete. epoch, step: the position before these steps. */
 enum gt_code gt_trainer_evaluate_and_save(struct gt_trainer *t, int64_t epoch, int64_t step, struct gt_err *err);
 
+/* After a resume, makes the evaluation that a stop has interrupted (t->state.pending), and saves the checkpoint again. */
+enum gt_code gt_trainer_make_pending_evaluation(struct gt_trainer *t, struct gt_err *err);
+
+/* The pace at which ranks exchange stops during an evaluation. */
+struct gt_stop_pace {
+	double start;     /* time (gt_clock) at which the evaluation began */
+	int64_t calls;    /* number of calls of gt_trainer_poll_stop */
+	int64_t agree_at; /* value of `calls` at which ranks exchange next */
+};
+
+/* Exchange events that only one rank may have observed: a signal, the end of the time limit and, between steps only, a change of hosts and
+ * checkpoint.every_minutes. All ranks do this after the same windows (groups of steps or batches that are queued at once), at most every
+ * AGREE_S seconds. gt_trainer_exchange_stops: after a window of training. gt_trainer_poll_stop: during an evaluation. */
+enum gt_code gt_trainer_exchange_stops(struct gt_trainer *t, struct gt_err *err);
+enum gt_code gt_trainer_poll_stop(struct gt_trainer *t, struct gt_stop_pace *pace, struct gt_err *err);
+/* Returns whether a signal or the time limit ends the run, as the last exchange found. */
+bool gt_trainer_is_stopped(const struct gt_trainer *t);
+
 /* Saves a checkpoint, unless the last step has one and `is_best` is false. */
 enum gt_code gt_trainer_save(struct gt_trainer *t, bool is_best, struct gt_err *err);
 

@@ -52,10 +52,12 @@ static enum gt_code add_outputs(void *user, const struct gt_output_rows *rows, s
 }
 
 /* gt_session.watch: reports progress to the launcher, so that a long evaluation is not treated as a hang. */
-static void report_progress(void *user, double share)
+static enum gt_code report_progress(void *user, double share, struct gt_err *err)
 {
 	(void)share;
+	(void)err;
 	gt_rank_phase(user, "evaluating", 0);
+	return GT_OK;
 }
 
 /* Rejects a report by class if the loss does not predict the class with the largest output. */

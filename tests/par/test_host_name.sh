@@ -26,10 +26,13 @@ train = { epochs = 1000000; eval_every_epochs = 1000000; optimizer = { type = "s
 parallel = { mode = "ddp"; timeout = 20.0; };
 checkpoint = { dir = "unused"; every_epochs = 0; every_steps = 1000; keep = 2; };
 CFG
-host() { # NUMBER ADDRESS
-	GTRAIN_TEST_MARK=$mark "$gtrain" run net.cfg -o d --nproc 1 --nnodes 1:2 --node-rank "$1" --master-addr "$2" \
-		--master-port "$port" --token-file token --no-progress >>"$1.out" 2>&1 &
-	pid[$1]=$!
+nodes=1:2
+host() { # NUMBER ADDRESS OPTIONS...
+	local number=$1 address=$2
+	shift 2
+	GTRAIN_TEST_MARK=$mark "$gtrain" run net.cfg -o d --nproc 1 --nnodes "$nodes" --node-rank "$number" --master-addr "$address" \
+		--master-port "$port" --token-file token --no-progress "$@" >>"$number.out" 2>&1 &
+	pid[number]=$!
 }
 await() { # PATTERN SECONDS: until host 0 has printed it
 	local i
@@ -72,3 +75,48 @@ wait "${pid[1]}"
 rc="$rc $?"
 [ "$rc" = '143 143' ]
 check ends $? "$rc $(cat 0.out 1.out)"
+
+# ---- host 0 itself ----------------------------------------------------------------------------------------------------------------
+# next_checkpoint: until the run has saved another checkpoint, half a minute at most
+next_checkpoint() {
+	local before _
+	before=$(readlink d/latest)
+	for _ in $(seq 600); do
+		[ "$(readlink d/latest)" != "$before" ] && return
+		kill -0 "${pid[0]}" 2>/dev/null || return
+		sleep 0.05
+	done
+	return 1
+}
+# again NAME: kills a rank; the next attempt saves a checkpoint
+again() {
+	: >0.out
+	# shellcheck disable=SC2046
+	kill -KILL $(grep -lzs "^GTRAIN_RANK=1$" $(marked) | sed 's,/proc/\([0-9]*\)/.*,\1,')
+	await 'resuming from d/step' 30 && next_checkpoint
+	check "$1" $? "$(cat 0.out 1.out)"
+}
+# It keeps its address: it does not need a name server again.
+rm -rf d
+: >0.out
+: >1.out
+nodes=2
+ip addr add 10.99.0.1/24 dev veth0
+printf '10.99.0.1 own\n10.99.0.1 there\n' >hosts
+host 0 own --max-restarts 5
+host 1 there --max-restarts 5
+next_checkpoint
+echo '10.99.0.1 there' >hosts
+again keeps_address
+# It looks the name up again if it has lost the address.
+printf '10.99.0.2 own\n10.99.0.2 there\n' >hosts
+ip addr del 10.99.0.1/24 dev veth0
+ip addr add 10.99.0.2/24 dev veth0
+again asks_for_new_address
+kill -TERM "${pid[0]}" || kill -KILL "${pid[1]}"
+wait "${pid[0]}"
+rc=$?
+wait "${pid[1]}"
+rc="$rc $?"
+[ "$rc" = '143 143' ]
+check own_ends $? "$rc $(cat 0.out 1.out)"

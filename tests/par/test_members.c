@@ -28,6 +28,7 @@ static struct gt_host_message event[2]; /* the last event of each host; kind 0: 
 static const char *host_token = (const char *)token;       /* of a host other than host 0 */
 static const unsigned char *host_identity = identity;      /* likewise */
 static int nproc = 1;                                      /* likewise */
+static double end_s;                                       /* gt_launch_spec.end_s of host 0 */
 static char said[2][4096]; /* the lines of each host */
 
 /* Reserves a free port: the socket is bound, but does not listen, and both sides set SO_REUSEADDR. */
@@ -53,7 +54,7 @@ static void open_host(int i, int port)
 	struct gt_err err = {0};
 	spec[i] = (struct gt_launch_spec){.nproc = i ? nproc : 1, .node = i, .nnodes = 2, .min_nodes = 1, .addr = "127.0.0.1", .port = port,
 	                                  .token = i ? host_token : (const char *)token, .identity = i ? host_identity : identity,
-	                                  .timeout_s = 60, .backoff_s = 0.02, .say = say, .user = said[i]};
+	                                  .timeout_s = 60, .backoff_s = 0.02, .end_s = i ? 0 : end_s, .say = say, .user = said[i]};
 	*said[i] = 0;
 	CHECK_OK(gt_members_open(&spec[i], &host[i], &err), err);
 }
@@ -125,6 +126,32 @@ TEST(host_joins_again_after_its_attempt)
 	CHECK_MSG(!await_ready(1, QUIET_S), "the host has joined, although its ranks still run");
 	end_attempt();
 	start_attempt();
+	end_attempt();
+	close_host(1);
+	close_host(0);
+	close(held);
+}
+
+/* A host whose ranks do not end after an attempt, because the kernel does not kill them, is lost after a while. It joins again later. */
+TEST(host_that_does_not_end_is_lost)
+{
+	int port, held = reserve_port(&port);
+	end_s = 0.5;
+	open_host(0, port);
+	open_host(1, port);
+	start_attempt();
+	for (double until = gt_clock() + 2 * end_s; gt_clock() < until; poll_hosts())
+		CHECK(gt_members_busy(host[0]) == 1); /* the attempt still runs on host 0, too */
+	gt_members_settle(host[0], false);
+	for (double until = gt_clock() + WAIT_S; gt_members_busy(host[0]) && gt_clock() < until;)
+		poll_hosts();
+	CHECK(!gt_members_busy(host[0]) && gt_members_lost(host[0]) == 1);
+	CHECK_MSG(strstr(said[0], ") is treated as lost: its ranks have not ended for 0.5 s after the attempt"), "%s", said[0]);
+	CHECK(await_event(1, WAIT_S) && event[1].kind == GT_HOST_FAILS && !await_ready(1, QUIET_S));
+	end_attempt();
+	start_attempt();
+	CHECK_MSG(strstr(start[0].changes, ") is lost, host 1 (") && strstr(start[0].changes, ") joins"), "%s", start[0].changes);
+	end_s = 0;
 	end_attempt();
 	close_host(1);
 	close_host(0);

@@ -420,6 +420,7 @@ static const char *const every_member =
     "\"plateau\":{\"metric\":\"valid/acc\",\"best\":\"nan\",\"bad\":12,\"cooldown\":13,\"drops\":14},"
     "\"loss_scale\":65536,\"good_steps\":15,\"seconds\":1.5,"
     "\"epoch_sums\":{\"loss\":2.5,\"weight\":66,\"correct\":40,\"top5\":60,\"count\":65},"
+    "\"pending_evaluation\":{\"due\":true,\"epoch\":{\"loss\":3.5,\"weight\":96,\"correct\":70,\"top5\":90,\"count\":95}},"
     "\"files\":[" FILE_ENTRY("model.safetensors") "," FILE_ENTRY("config.cfg") "]";
 
 /* Parses a manifest to which the digest is added. */
@@ -466,6 +467,7 @@ TEST(manifest_members)
 	static const char *const wrong_real[] = {"null", "true", "1e999", "\"1\"", "\"\"", "{}", NULL};
 	static const char *const wrong_text[] = {"null", "1", "[]", NULL};
 	static const char *const wrong_digits[] = {"null", "1", "\"-1\"", "\" 1\"", "\"01\"", "\"\"", "\"18446744073709551616\"", NULL};
+	static const char *const wrong_bool[] = {"null", "1", "\"true\"", "{}", NULL};
 	static const char *const wrong_object[] = {"true", "1", "\"x\"", "[]", "{}", NULL};
 	static const struct {
 		const char *member;
@@ -513,6 +515,10 @@ TEST(manifest_members)
 	    {"\"correct\":40", wrong_whole},
 	    {"\"top5\":60", wrong_whole},
 	    {"\"count\":65", wrong_whole},
+	    {"\"pending_evaluation\":{\"due\":true,\"epoch\":{\"loss\":3.5,\"weight\":96,\"correct\":70,\"top5\":90,\"count\":95}}",
+	     wrong_object, true},
+	    {"\"due\":true", wrong_bool},
+	    {"\"epoch\":{\"loss\":3.5,\"weight\":96,\"correct\":70,\"top5\":90,\"count\":95}", wrong_object, true},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const char *at = strstr(every_member, rows[i].member), *member = rows[i].member;

@@ -137,9 +137,9 @@ static enum gt_code fail_not_found(const struct gt_dataset_spec *spec, enum gt_s
 		if (gt_missing_files(d->path[i], split, lacks, sizeof lacks))
 			return gt_fail(err, GT_ENOINPUT, "data.%s: %s", *spec->root ? "root" : "name", lacks);
 	if (*spec->root && access(spec->root, F_OK) && errno != ENOENT && errno != ENOTDIR)
-		return gt_fail(err, GT_ENOINPUT, "data.root: cannot open %.300s: %s", spec->root, strerror(errno));
+		return gt_fail_errno(err, GT_ENOINPUT, errno, "data.root: cannot open %.300s", spec->root);
 	if (*spec->root && !access(spec->root, F_OK) && faccessat(AT_FDCWD, spec->root, R_OK | X_OK, AT_EACCESS) && errno == EACCES)
-		return gt_fail(err, GT_ENOINPUT, "data.root: cannot read the directory %.300s: %s", spec->root, strerror(errno));
+		return gt_fail_errno(err, GT_ENOINPUT, errno, "data.root: cannot read the directory %.300s", spec->root);
 	if (*spec->root && access(spec->root, F_OK))
 		return gt_fail(err, GT_ENOINPUT, "data.root: expected the directory of the data, but %.300s does not exist%s%.40s%s", spec->root,
 		               known ? "; without data.root, `gtrain fetch " : "", known ? known->name : "", known ? "` downloads it" : "");

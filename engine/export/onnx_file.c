@@ -128,11 +128,8 @@ static enum gt_code write_file(const struct gt_onnx *m, const struct parts *p, c
 enum gt_code gt_onnx_write(struct gt_onnx *m, const char *path, struct gt_err *err)
 {
 	struct parts p = {0};
-	if (m->code != GT_OK) {
-		if (err)
-			*err = m->err;
-		return m->code;
-	}
+	if (m->code != GT_OK)
+		return gt_fail_copy(err, &m->err);
 	GT_CALLOC(p.tensor, m->ntensors, err);
 	encode_model(m, &p);
 	enum gt_code code = write_file(m, &p, path, err);

@@ -160,11 +160,10 @@ static enum gt_code fetch_sample(void *user, int thread, int64_t sample, uint64_
 		*absent = true;
 		return gt_skipped_add(f->skipped, f->set, sample, "sample", NULL, why.msg, err);
 	}
+	if (code != GT_OK)
+		gt_fail_copy(err, &why);
 	if (code == GT_EDATA && f->may_skip)
-		return gt_fail(err, code, "%.800s; to skip such files, write data.on_error = \"skip\"; `gtrain check CFG --data --verify` lists "
-		               "them", why.msg);
-	if (code != GT_OK && err)
-		*err = why;
+		gt_fail_suffix(err, "to skip such files, write data.on_error = \"skip\"; `gtrain check CFG --data --verify` lists them");
 	return code;
 }
 

@@ -89,7 +89,7 @@ enum gt_code gt_side_start(const char *path, char *const *argv, const char *vari
 	if (e) {
 		gt_fd_close(&in[1]);
 		gt_fd_close(&out[0]);
-		return gt_fail(err, GT_EFAIL, "cannot start %.200s: %s", path, strerror(e));
+		return gt_fail_errno(err, GT_EFAIL, e, "cannot start %.200s", path);
 	}
 	p->in = in[1];
 	p->out = out[0];

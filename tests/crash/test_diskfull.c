@@ -27,7 +27,7 @@ static int save_once(const char *dir, int64_t before, int64_t step)
 	} else {
 		code = fix_save(d, step, &e);
 		gt_ckpt_dir_close(d);
-		if (code && (code != GT_EIO || !strstr(e.msg, dir) || !(strstr(e.msg, strerror(EFBIG)) || strstr(e.msg, strerror(ENOSPC))))) {
+		if (code && (code != GT_EIO || !strstr(e.msg, dir) || (e.sys_errno != EFBIG && e.sys_errno != ENOSPC))) {
 			printf("save: code %d: %s\n", code, e.msg);
 			return BAD;
 		}
@@ -93,7 +93,7 @@ static int on_tmpfs(const char *at, int kib)
 		code = fix_save(d, s, &e);
 		last = code ? last : s;
 	}
-	if (!code || !strstr(e.msg, at) || !strstr(e.msg, strerror(ENOSPC)) || (last > 0 && code != GT_EIO)) {
+	if (!code || !strstr(e.msg, at) || e.sys_errno != ENOSPC || (last > 0 && code != GT_EIO)) {
 		printf("%d KiB: code %d: %s\n", kib, code, e.msg);
 		return BAD;
 	}

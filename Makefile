@@ -42,8 +42,7 @@ said = @printf '%-5s %s\n' $(1) $(2);
 endif
 
 # ---- what is compiled: every .c of a room ------------------------------------------------------------------------------------
-COMM_SRC   := kernels/comm_call.c kernels/comm_reduce.c# only for the plugins that communicate on host memory: cpu.so, ref.so, gloo.so
-BASE_SRC   := $(filter-out $(COMM_SRC),$(wildcard engine/base/*.c kernels/*.c))
+BASE_SRC   := $(wildcard engine/base/*.c kernels/*.c)
 ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/store/*.c engine/launch/*.c engine/exec/*.c \
               engine/against/*.c engine/team/*.c engine/session/*.c engine/score/*.c engine/train/*.c engine/report/*.c \
               engine/use/*.c engine/setup/*.c engine/view/*.c engine/export/*.c engine/track/*.c engine/sweep/*.c engine/page/*.c)
@@ -80,8 +79,8 @@ QUICK_SH   := tests/resume/test_resume_exact.sh tests/cli/test_cli_help.sh tests
               tests/cli/test_cli_signals.sh tests/cli/test_plan.sh tests/cli/test_check_world.sh
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-BASE_OBJ := $(call obj,$(BASE_SRC))
-LIB_OBJ  := $(BASE_OBJ) $(call obj,$(ENGINE_SRC) $(DATA_SRC))
+LIB_OBJ  := $(call obj,$(BASE_SRC) $(ENGINE_SRC) $(DATA_SRC))
+BASE_LIB := $(BUILD)/libbase.a
 PLUGINS  := $(BUILD)/lib/gtrain/null.so $(BUILD)/lib/gtrain/cpu.so
 ifneq ($(FETCH_SRC),)
 PLUGINS  += $(BUILD)/lib/gtrain/fetch.so
@@ -158,7 +157,10 @@ $(PAGE_INC): $(BUILD)/%.inc: engine/page/% Makefile
 $(BUILD)/obj/engine/page/page_assets.o: XFLAGS += -I$(BUILD)
 $(BUILD)/obj/engine/page/page_assets.o: $(PAGE_INC)
 
+# Plugins that are no commands: the linker takes the objects that a plugin calls.
+$(BASE_LIB): $(call obj,$(BASE_SRC))
 $(BUILD)/libgtrain.a: $(LIB_OBJ)
+$(BASE_LIB) $(BUILD)/libgtrain.a:
 	@rm -f $@
 	$(call said,AR,$@)
 	$(Q)$(AR) rcs $@ $^
@@ -185,39 +187,39 @@ $(COMPLETIONS): $(BUILD)/bin/gtrain
 	@mkdir -p $(@D)
 	$(Q)$< completion $(if $(filter _gtrain,$(@F)),zsh,$(subst gtrain.,,$(@F))) >$@ || { rm -f $@; exit 1; }
 
-$(BUILD)/lib/gtrain/null.so: $(call obj,$(NULL_SRC)) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/null.so: $(call obj,$(NULL_SRC)) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lm
 
-$(BUILD)/lib/gtrain/cpu.so: $(call obj,$(CPU_SRC) $(COMM_SRC)) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/cpu.so: $(call obj,$(CPU_SRC)) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -fopenmp $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm
 
 # The backend of the gradient checks in f64: the CPU backend's objects and the references. It is not installed.
-$(REF): $(call obj,$(REF_SRC) $(CPU_SRC) $(COMM_SRC)) $(BASE_OBJ)
+$(REF): $(call obj,$(REF_SRC) $(CPU_SRC)) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -fopenmp $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm
 $(filter $(BUILD)/tests/ops/% $(BUILD)/tests/gpu/%,$(TESTS) $(TOOLS)): | $(REF)
 
-$(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC) datasets/tar_reader.c) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC) datasets/tar_reader.c) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcurl -lcrypto -lz -lm
 
-$(BUILD)/lib/gtrain/draw.so: $(call obj,$(DRAW_SRC)) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/draw.so: $(call obj,$(DRAW_SRC)) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcairo -lm
 
-$(BUILD)/lib/gtrain/archive.so: $(call obj,$(PACKED_SRC)) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/archive.so: $(call obj,$(PACKED_SRC)) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -larchive -lm
 
-$(BUILD)/lib/gtrain/mlflow.so: $(call obj,$(MLFLOW_SRC)) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/mlflow.so: $(call obj,$(MLFLOW_SRC)) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcurl -lm

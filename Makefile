@@ -1,4 +1,4 @@
-# gtrain. `make list` prints the targets; README.md tells the rest.
+# gtrain. `make list` prints the targets; README.md has everything else.
 # Variables: BUILD (output directory), CC, CFLAGS, CCACHE, prefix, DESTDIR, CUDA (toolkit directory; empty: build without), GLOO
 # (the same), HARDEN (empty: without protection of stack, buffers and relocations), V=1 (show every command).
 
@@ -7,18 +7,18 @@ BUILD   ?= build
 prefix  ?= /usr/local
 CC      ?= gcc
 CFLAGS  ?= -O2 -g
-# Compiles again only what differs from all earlier builds, where ccache is installed and can write its directory; empty: without it.
+# ccache, if it is installed and can write its directory, compiles only what differs from all earlier builds. Empty: without it.
 ifeq ($(origin CCACHE),undefined)
 CCACHE  := $(shell command -v ccache >/dev/null && mkdir -p "$$(ccache -k temporary_dir)" 2>/dev/null && echo ccache)
 endif
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers
 INC     := -Iengine -Ikernels -Idatasets
-# -ffp-contract=off: a fused multiply-add must be asked for, or results would depend on the instruction set of the clone that runs.
+# -ffp-contract=off: the compiler adds no fused multiply-adds; otherwise results would depend on the instruction set of the clone that runs.
 ALLFLAGS = -std=gnu17 $(WARN) -fPIC -fvisibility=protected -ffp-contract=off -fno-math-errno -pthread -D_GNU_SOURCE \
            $(INC) $(HARDEN) $(CFLAGS) $(XFLAGS)
 
-# Protection of stacks, and of buffers where the compiler optimises (without that it cannot know their sizes, and warns) and neither a
-# sanitizer nor CFLAGS has a say on them. What is linked is read-only after its relocations.
+# Protection of stacks and of buffers. Buffers are protected only if the compiler optimises, because it needs their sizes, and unless a
+# sanitizer or CFLAGS sets _FORTIFY_SOURCE. The tables of relocations are read-only after the program has been loaded.
 OPTIMIZED := $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS))))
 HARDEN    ?= -fstack-protector-strong \
              $(if $(OPTIMIZED),$(if $(findstring _FORTIFY_SOURCE,$(CFLAGS))$(findstring -fsanitize,$(CFLAGS)),, \
@@ -26,12 +26,12 @@ HARDEN    ?= -fstack-protector-strong \
 ifneq ($(strip $(HARDEN)),)
 HARDEN_LD := -Wl,-z,relro -Wl,-z,now
 endif
-# Relative relocations as a bitmap, a tenth as large, where the linker can: a program of pointer tables has 4,000 of them.
+# If the linker can, relative relocations are a bitmap, which is a tenth as large: the program has 4,000 of them for its pointer tables.
 RELR_LD   := $(shell $(CC) -Wl,--help 2>/dev/null | grep -q pack-relative-relocs && echo -Wl,-z,pack-relative-relocs)
 # A plugin exports only what the program looks for.
 PLUGIN_LD := -shared -Wl,--version-script=scripts/plugin.map $(RELR_LD)
 
-# Names with a space are two names to make. Sources may lie in such a folder: their names are relative to it.
+# make splits names at spaces, so BUILD must not contain one. The path of the sources may, because their names are relative.
 ifneq ($(words $(BUILD)),1)
 $(error BUILD="$(BUILD)": the output folder must be one name without a space)
 endif
@@ -112,7 +112,8 @@ $(BUILD)/obj/%.o: %.c Makefile
 	$(call said,CC,$@)
 	$(Q)$(CCACHE) $(CC) $(ALLFLAGS) -MMD -MP -c $< -o $@
 
-# The hot loops: OpenMP shares its threads with oneDNN. No result depends on floating-point traps; without them a select vectorises.
+# The loops of the CPU backend. OpenMP shares its threads with oneDNN. No result depends on floating-point traps; without traps the
+# compiler vectorises conditional expressions.
 $(BUILD)/obj/kernels/cpu/%.o: XFLAGS += -fopenmp -O3 -fno-trapping-math
 $(BUILD)/obj/kernels/comm_reduce.o: XFLAGS += -O3 -fno-trapping-math
 $(BUILD)/obj/kernels/cpu/attention.o: XFLAGS += -ffp-contract=fast # its products are fused, as those of linear layers
@@ -125,14 +126,14 @@ $(BUILD)/obj/engine/launch/%.o: XFLAGS += -Os
 # Loops over pixels vectorise; no result depends on floating-point traps.
 $(BUILD)/obj/datasets/image/%.o: XFLAGS += -O3 -fno-trapping-math
 
-# Checked at every start, written when it changes: objects of another version of oneDNN cannot be used.
+# The version of oneDNN. Every make checks it, and writes the file if it has changed: objects for another version cannot be used.
 $(BUILD)/dnnl-version: FORCE
 	@mkdir -p $(@D)
 	@scripts/dnnl-version.sh $@ $(CC) $(CFLAGS)
 $(call obj,$(CPU_SRC)): $(BUILD)/dnnl-version
 .PHONY: FORCE
 
-# The commit for `gtrain --version`, written when it changes; empty without git, as in an archive of the sources.
+# The commit for `gtrain --version`. The file is written if the commit has changed. It is empty without git, as in an unpacked archive.
 $(BUILD)/commit: FORCE
 	@mkdir -p $(@D)
 	@scripts/commit.sh $@
@@ -157,7 +158,7 @@ $(PAGE_INC): $(BUILD)/%.inc: engine/page/% Makefile
 $(BUILD)/obj/engine/page/page_assets.o: XFLAGS += -I$(BUILD)
 $(BUILD)/obj/engine/page/page_assets.o: $(PAGE_INC)
 
-# Plugins that are no commands: the linker takes the objects that a plugin calls.
+# For plugins that are no commands. The linker takes only the objects that a plugin calls.
 $(BASE_LIB): $(call obj,$(BASE_SRC))
 $(BUILD)/libgtrain.a: $(LIB_OBJ)
 $(BASE_LIB) $(BUILD)/libgtrain.a:

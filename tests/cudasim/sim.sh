@@ -2,7 +2,7 @@
 # Sourced by tests that run on the host's CUDA runtime: sets `sim`, the folder of its build, or of a build on a machine with a GPU
 # (GTRAIN_SIM, tests/gpu/check.sh). sim_absent: why there is none, or nothing.
 sim=${GTRAIN_SIM:-$GTRAIN_BUILD/cudasim}
-export GTRAIN_NAN_MEMORY=1 # activations and workspaces begin as NaN: a kernel that reads what nobody has written shows
+export GTRAIN_NAN_MEMORY=1 # activations and workspaces begin as NaN, which shows kernels that read memory before it is written
 sim_absent() {
 	if [ ! -e "$sim/lib/gtrain/cuda.so" ]; then
 		echo 'built without a C++ compiler'

@@ -64,7 +64,7 @@ for k in 20 40; do
 	sim_same "fp16_resumes_from_$k" "$tmp/w64" "$d"
 done
 
-# A scale that does not overflow: the losses of fp32, but for f16's rounding of activations and their gradients (2^-11) through 79 steps.
+# A scale that does not overflow: the losses of fp32, except f16's rounding of activations and their gradients (2^-11) in 79 steps.
 sim_train "$tmp/plain" -s train.loss_scale.init=1024.0 -s train.loss_scale.interval=2000
 sim_train "$tmp/fp32" -s precision=fp32
 worst=$(paste -d ' ' <(losses "$tmp/plain") <(losses "$tmp/fp32") |

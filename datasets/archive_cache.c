@@ -225,15 +225,8 @@ static enum gt_code make_entry(const char *path, const struct entry *e, struct g
 	remove_temporaries(e);
 	GT_TRY(gt_file_create_temporary(temporary, e->path, 0666, &fd, err));
 	enum gt_code code = convert_archive(path, e->bytes, e->dir, fd, err);
+	code = gt_file_commit(code, fd, temporary, e->path, err);
 	if (code == GT_OK)
-		code = gt_file_sync_close(fd, e->path, err);
-	else
-		close(fd);
-	if (code == GT_OK)
-		code = gt_file_rename(temporary, e->path, err);
-	if (code != GT_OK)
-		unlink(temporary);
-	else
 		remove_former_states(e);
 	return code;
 }

@@ -263,12 +263,8 @@ enum gt_code gt_file_create_temporary(char *buf, const char *path, unsigned mode
 	return create_new_file(buf, path, mode, fd, err);
 }
 
-enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, size_t n, struct gt_err *err)
+enum gt_code gt_file_commit(enum gt_code code, int fd, const char *tmp, const char *path, struct gt_err *err)
 {
-	char tmp[GT_PATH_SIZE];
-	int fd;
-	GT_TRY(gt_file_create_temporary(tmp, path, mode, &fd, err));
-	enum gt_code code = gt_file_write(fd, tmp, data, n, err);
 	if (code)
 		close(fd);
 	else
@@ -278,6 +274,14 @@ enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, 
 	if (code)
 		unlink(tmp); /* if only the sync of the directory failed, tmp was renamed, and this call does nothing */
 	return code;
+}
+
+enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, size_t n, struct gt_err *err)
+{
+	char tmp[GT_PATH_SIZE];
+	int fd;
+	GT_TRY(gt_file_create_temporary(tmp, path, mode, &fd, err));
+	return gt_file_commit(gt_file_write(fd, tmp, data, n, err), fd, tmp, path, err);
 }
 
 enum gt_code gt_link_replace(const char *target, const char *path, struct gt_err *err)

@@ -1,4 +1,4 @@
-# gtrain. `make list` prints the targets; README.md tells the rest.
+# gtrain. `make list` prints the targets; README.md has everything else.
 # Variables: BUILD (output directory), CC, CFLAGS, CCACHE, prefix, DESTDIR, CUDA (toolkit directory; empty: build without), GLOO
 # (the same), HARDEN (empty: without protection of stack, buffers and relocations), V=1 (show every command).
 
@@ -7,18 +7,18 @@ BUILD   ?= build
 prefix  ?= /usr/local
 CC      ?= gcc
 CFLAGS  ?= -O2 -g
-# Compiles again only what differs from all earlier builds, where ccache is installed and can write its directory; empty: without it.
+# ccache, if it is installed and can write its directory, compiles only what differs from all earlier builds. Empty: without it.
 ifeq ($(origin CCACHE),undefined)
 CCACHE  := $(shell command -v ccache >/dev/null && mkdir -p "$$(ccache -k temporary_dir)" 2>/dev/null && echo ccache)
 endif
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wno-missing-field-initializers
 INC     := -Iengine -Ikernels -Idatasets
-# -ffp-contract=off: a fused multiply-add must be asked for, or results would depend on the instruction set of the clone that runs.
+# -ffp-contract=off: the compiler adds no fused multiply-adds; otherwise results would depend on the instruction set of the clone that runs.
 ALLFLAGS = -std=gnu17 $(WARN) -fPIC -fvisibility=protected -ffp-contract=off -fno-math-errno -pthread -D_GNU_SOURCE \
            $(INC) $(HARDEN) $(CFLAGS) $(XFLAGS)
 
-# Protection of stacks, and of buffers where the compiler optimises (without that it cannot know their sizes, and warns) and neither a
-# sanitizer nor CFLAGS has a say on them. What is linked is read-only after its relocations.
+# Protection of stacks and of buffers. Buffers are protected only if the compiler optimises, because it needs their sizes, and unless a
+# sanitizer or CFLAGS sets _FORTIFY_SOURCE. The tables of relocations are read-only after the program has been loaded.
 OPTIMIZED := $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS))))
 HARDEN    ?= -fstack-protector-strong \
              $(if $(OPTIMIZED),$(if $(findstring _FORTIFY_SOURCE,$(CFLAGS))$(findstring -fsanitize,$(CFLAGS)),, \
@@ -26,12 +26,12 @@ HARDEN    ?= -fstack-protector-strong \
 ifneq ($(strip $(HARDEN)),)
 HARDEN_LD := -Wl,-z,relro -Wl,-z,now
 endif
-# Relative relocations as a bitmap, a tenth as large, where the linker can: a program of pointer tables has 4,000 of them.
+# If the linker can, relative relocations are a bitmap, which is a tenth as large: the program has 4,000 of them for its pointer tables.
 RELR_LD   := $(shell $(CC) -Wl,--help 2>/dev/null | grep -q pack-relative-relocs && echo -Wl,-z,pack-relative-relocs)
 # A plugin exports only what the program looks for.
 PLUGIN_LD := -shared -Wl,--version-script=scripts/plugin.map $(RELR_LD)
 
-# Names with a space are two names to make. Sources may lie in such a folder: their names are relative to it.
+# make splits names at spaces, so BUILD must not contain one. The path of the sources may, because their names are relative.
 ifneq ($(words $(BUILD)),1)
 $(error BUILD="$(BUILD)": the output folder must be one name without a space)
 endif
@@ -42,8 +42,7 @@ said = @printf '%-5s %s\n' $(1) $(2);
 endif
 
 # ---- what is compiled: every .c of a room ------------------------------------------------------------------------------------
-COMM_SRC   := kernels/comm_call.c kernels/comm_reduce.c# only for the plugins that communicate on host memory: cpu.so, ref.so, gloo.so
-BASE_SRC   := $(filter-out $(COMM_SRC),$(wildcard engine/base/*.c kernels/*.c))
+BASE_SRC   := $(wildcard engine/base/*.c kernels/*.c)
 ENGINE_SRC := $(wildcard engine/ir/*.c engine/conf/*.c engine/plan/*.c engine/store/*.c engine/launch/*.c engine/exec/*.c \
               engine/against/*.c engine/team/*.c engine/session/*.c engine/score/*.c engine/train/*.c engine/report/*.c \
               engine/use/*.c engine/setup/*.c engine/view/*.c engine/export/*.c engine/track/*.c engine/sweep/*.c engine/page/*.c)
@@ -80,8 +79,8 @@ QUICK_SH   := tests/resume/test_resume_exact.sh tests/cli/test_cli_help.sh tests
               tests/cli/test_cli_signals.sh tests/cli/test_plan.sh tests/cli/test_check_world.sh
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-BASE_OBJ := $(call obj,$(BASE_SRC))
-LIB_OBJ  := $(BASE_OBJ) $(call obj,$(ENGINE_SRC) $(DATA_SRC))
+LIB_OBJ  := $(call obj,$(BASE_SRC) $(ENGINE_SRC) $(DATA_SRC))
+BASE_LIB := $(BUILD)/libbase.a
 PLUGINS  := $(BUILD)/lib/gtrain/null.so $(BUILD)/lib/gtrain/cpu.so
 ifneq ($(FETCH_SRC),)
 PLUGINS  += $(BUILD)/lib/gtrain/fetch.so
@@ -113,7 +112,8 @@ $(BUILD)/obj/%.o: %.c Makefile
 	$(call said,CC,$@)
 	$(Q)$(CCACHE) $(CC) $(ALLFLAGS) -MMD -MP -c $< -o $@
 
-# The hot loops: OpenMP shares its threads with oneDNN. No result depends on floating-point traps; without them a select vectorises.
+# The loops of the CPU backend. OpenMP shares its threads with oneDNN. No result depends on floating-point traps; without traps the
+# compiler vectorises conditional expressions.
 $(BUILD)/obj/kernels/cpu/%.o: XFLAGS += -fopenmp -O3 -fno-trapping-math
 $(BUILD)/obj/kernels/comm_reduce.o: XFLAGS += -O3 -fno-trapping-math
 $(BUILD)/obj/kernels/cpu/attention.o: XFLAGS += -ffp-contract=fast # its products are fused, as those of linear layers
@@ -126,14 +126,14 @@ $(BUILD)/obj/engine/launch/%.o: XFLAGS += -Os
 # Loops over pixels vectorise; no result depends on floating-point traps.
 $(BUILD)/obj/datasets/image/%.o: XFLAGS += -O3 -fno-trapping-math
 
-# Checked at every start, written when it changes: objects of another version of oneDNN cannot be used.
+# The version of oneDNN. Every make checks it, and writes the file if it has changed: objects for another version cannot be used.
 $(BUILD)/dnnl-version: FORCE
 	@mkdir -p $(@D)
 	@scripts/dnnl-version.sh $@ $(CC) $(CFLAGS)
 $(call obj,$(CPU_SRC)): $(BUILD)/dnnl-version
 .PHONY: FORCE
 
-# The commit for `gtrain --version`, written when it changes; empty without git, as in an archive of the sources.
+# The commit for `gtrain --version`. The file is written if the commit has changed. It is empty without git, as in an unpacked archive.
 $(BUILD)/commit: FORCE
 	@mkdir -p $(@D)
 	@scripts/commit.sh $@
@@ -158,7 +158,10 @@ $(PAGE_INC): $(BUILD)/%.inc: engine/page/% Makefile
 $(BUILD)/obj/engine/page/page_assets.o: XFLAGS += -I$(BUILD)
 $(BUILD)/obj/engine/page/page_assets.o: $(PAGE_INC)
 
+# For plugins that are no commands. The linker takes only the objects that a plugin calls.
+$(BASE_LIB): $(call obj,$(BASE_SRC))
 $(BUILD)/libgtrain.a: $(LIB_OBJ)
+$(BASE_LIB) $(BUILD)/libgtrain.a:
 	@rm -f $@
 	$(call said,AR,$@)
 	$(Q)$(AR) rcs $@ $^
@@ -185,39 +188,39 @@ $(COMPLETIONS): $(BUILD)/bin/gtrain
 	@mkdir -p $(@D)
 	$(Q)$< completion $(if $(filter _gtrain,$(@F)),zsh,$(subst gtrain.,,$(@F))) >$@ || { rm -f $@; exit 1; }
 
-$(BUILD)/lib/gtrain/null.so: $(call obj,$(NULL_SRC)) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/null.so: $(call obj,$(NULL_SRC)) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lm
 
-$(BUILD)/lib/gtrain/cpu.so: $(call obj,$(CPU_SRC) $(COMM_SRC)) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/cpu.so: $(call obj,$(CPU_SRC)) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -fopenmp $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm
 
 # The backend of the gradient checks in f64: the CPU backend's objects and the references. It is not installed.
-$(REF): $(call obj,$(REF_SRC) $(CPU_SRC) $(COMM_SRC)) $(BASE_OBJ)
+$(REF): $(call obj,$(REF_SRC) $(CPU_SRC)) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) -fopenmp $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -ldnnl -lm
 $(filter $(BUILD)/tests/ops/% $(BUILD)/tests/gpu/%,$(TESTS) $(TOOLS)): | $(REF)
 
-$(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC) datasets/tar_reader.c) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/fetch.so: $(call obj,$(FETCH_SRC) datasets/tar_reader.c) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcurl -lcrypto -lz -lm
 
-$(BUILD)/lib/gtrain/draw.so: $(call obj,$(DRAW_SRC)) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/draw.so: $(call obj,$(DRAW_SRC)) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcairo -lm
 
-$(BUILD)/lib/gtrain/archive.so: $(call obj,$(PACKED_SRC)) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/archive.so: $(call obj,$(PACKED_SRC)) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -larchive -lm
 
-$(BUILD)/lib/gtrain/mlflow.so: $(call obj,$(MLFLOW_SRC)) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/mlflow.so: $(call obj,$(MLFLOW_SRC)) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CC) $(ALLFLAGS) $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) -lcurl -lm

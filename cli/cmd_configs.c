@@ -2,7 +2,6 @@
 #include "gtrain.h"
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #define NARROWEST 30 /* minimum width of the column of descriptions, which are broken into lines of this width on a terminal */
 
@@ -17,7 +16,7 @@ static enum gt_code print_file(struct gt_cli *cli, const char *name, struct gt_e
 		return gt_cli_no_config(cli, name, err);
 	FILE *f = fopen(path, "re");
 	if (!f)
-		return gt_fail(err, GT_ENOINPUT, "%s: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_ENOINPUT, errno, "%s", path);
 	while ((n = fread(buf, 1, sizeof buf, f)) > 0)
 		gt_out(cli, "%.*s", (int)n, buf);
 	bool failed = ferror(f);

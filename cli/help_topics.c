@@ -12,7 +12,7 @@
 
 static const char layer_types[] = "model.layers[].type";
 
-/* Topics that are the name of a list: each explains all words of a key. */
+/* Topics that explain all values of a key. */
 static const struct {
 	const char *topic, *key;
 } lists[] = {

@@ -138,7 +138,7 @@ enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err)
 		check_out(cli, fflush(stdout) == EOF);
 	}
 	if (cli->out_errno)
-		return gt_fail(err, GT_EIO, "cannot write standard output: %s", strerror(cli->out_errno));
+		return gt_fail_errno(err, GT_EIO, cli->out_errno, "cannot write standard output");
 	return GT_OK;
 }
 

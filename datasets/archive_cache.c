@@ -180,7 +180,7 @@ static enum gt_code find_entry(const char *path, struct entry *e, struct gt_err 
 	struct stat st;
 	char real[PATH_MAX], state[200], hash[2][HASH + 1];
 	if (!realpath(path, real) || stat(real, &st))
-		return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%s: cannot open: %s", path, strerror(errno));
+		return gt_fail_errno(err, gt_errno_code(errno, GT_ENOINPUT), errno, "%s: cannot open", path);
 	snprintf(state, sizeof state, "%d:%llx:%llx:%llx:%lld.%ld:%lld.%ld", STATE_VERSION, (unsigned long long)st.st_dev,
 	         (unsigned long long)st.st_ino, (unsigned long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
 	         (long long)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
@@ -225,15 +225,8 @@ static enum gt_code make_entry(const char *path, const struct entry *e, struct g
 	remove_temporaries(e);
 	GT_TRY(gt_file_create_temporary(temporary, e->path, 0666, &fd, err));
 	enum gt_code code = convert_archive(path, e->bytes, e->dir, fd, err);
+	code = gt_file_commit(code, fd, temporary, e->path, err);
 	if (code == GT_OK)
-		code = gt_file_sync_close(fd, e->path, err);
-	else
-		close(fd);
-	if (code == GT_OK)
-		code = gt_file_rename(temporary, e->path, err);
-	if (code != GT_OK)
-		unlink(temporary);
-	else
 		remove_former_states(e);
 	return code;
 }
@@ -244,7 +237,7 @@ static enum gt_code make_entry_once(const char *path, const struct entry *e, str
 	GT_TRY(gt_dir_make(e->dir, NULL, err));
 	int lock = open(e->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (lock < 0)
-		return gt_fail(err, GT_ECANTCREAT, "%s: cannot open: %s", e->dir, strerror(errno));
+		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot open", e->dir);
 	while (flock(lock, LOCK_EX) && errno == EINTR) /* On a file system without locks, several processes convert the archive, and the last
 	                                                  rename wins. */
 		;

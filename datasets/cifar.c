@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { PLANE = 32 * 32, PIXELS = 3 * PLANE, MAX_THREADS = 8 };
 
@@ -124,11 +123,8 @@ static enum gt_code read_files(struct work *w, const struct gt_dataset_spec *spe
 		w->again = false;
 		gt_threads_run(gt_threads_for(w->n, 1, MAX_THREADS), w->n, 1, run_job_of, w);
 		for (int i = 0; i < w->n; i++) {
-			if (w->jobs[i].rc != GT_OK) {
-				if (err)
-					*err = w->jobs[i].err;
-				return w->jobs[i].rc;
-			}
+			if (w->jobs[i].rc != GT_OK)
+				return gt_fail_copy(err, &w->jobs[i].err);
 		}
 		if (!w->again)
 			return GT_OK;

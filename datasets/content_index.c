@@ -70,7 +70,7 @@ static const char *take_entries(struct gt_content_index *x, const struct gt_cont
 	return NULL;
 }
 
-/* Maps the index file. Returns what is wrong with it; NULL: nothing, or there is none. */
+/* Maps the index file, if it exists. Returns the reason why it cannot be used, or NULL. */
 static const char *open_file(struct gt_content_index *x, char *why, size_t size)
 {
 	uint64_t bytes;

@@ -483,7 +483,7 @@ enum gt_code gt_csv_next(struct gt_csv *c, struct gt_csv_record *out, struct gt_
 			return GT_OK;
 		enum scan s = scan_record(c, &at, &line, &n, &why);
 		if (s == SCAN_WRONG)
-			return gt_fail(err, why.code, "%s", why.msg);
+			return gt_fail_copy(err, &why);
 		if (s == SCAN_MORE) {
 			GT_TRY(refill_window(c, err));
 			continue;

@@ -29,7 +29,7 @@ struct gt_data_index {
 	int nfiles;            /* number of data files in paths */
 	char where[512];       /* gt_dataset.where */
 	uint64_t inode;        /* of the index file when gt_data_index_load looked for it; 0: there was none */
-	char note[700];        /* why an index was not used or not written; "": there is nothing to say */
+	char note[700];        /* reason why an index was not used or not written; "": none */
 };
 
 /* What an index contains. */

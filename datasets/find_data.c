@@ -32,7 +32,8 @@ const struct gt_format *const gt_formats[] = {
 	NULL,
 };
 
-const struct gt_format *gt_format_find(const char *word)
+/* Returns NULL if no format has this name in a config, or if word is NULL. */
+static const struct gt_format *find_format(const char *word)
 {
 	for (int i = 0; word && gt_formats[i]; i++)
 		if (!strcmp(gt_formats[i]->name, word))
@@ -42,25 +43,25 @@ const struct gt_format *gt_format_find(const char *word)
 
 enum gt_content gt_format_content(const char *word)
 {
-	const struct gt_format *f = gt_format_find(word);
+	const struct gt_format *f = find_format(word);
 	return f ? f->content : GT_CONTENT_UNKNOWN;
 }
 
 bool gt_format_has_valid(const char *word)
 {
-	const struct gt_format *f = gt_format_find(word);
+	const struct gt_format *f = find_format(word);
 	return f && f->has_valid;
 }
 
 const struct gt_folder_kind *gt_format_input(const char *word)
 {
-	const struct gt_format *f = gt_format_find(word);
+	const struct gt_format *f = find_format(word);
 	return f && f->input ? f->input : &gt_folder_images;
 }
 
 const struct gt_fitting *gt_dataset_fitting(const struct gt_dataset_spec *spec)
 {
-	const struct gt_format *f = gt_format_find(spec->format);
+	const struct gt_format *f = find_format(spec->format);
 	return f ? f->fitting : NULL;
 }
 
@@ -137,9 +138,9 @@ static enum gt_code fail_not_found(const struct gt_dataset_spec *spec, enum gt_s
 		if (gt_missing_files(d->path[i], split, lacks, sizeof lacks))
 			return gt_fail(err, GT_ENOINPUT, "data.%s: %s", *spec->root ? "root" : "name", lacks);
 	if (*spec->root && access(spec->root, F_OK) && errno != ENOENT && errno != ENOTDIR)
-		return gt_fail(err, GT_ENOINPUT, "data.root: cannot open %.300s: %s", spec->root, strerror(errno));
+		return gt_fail_errno(err, GT_ENOINPUT, errno, "data.root: cannot open %.300s", spec->root);
 	if (*spec->root && !access(spec->root, F_OK) && faccessat(AT_FDCWD, spec->root, R_OK | X_OK, AT_EACCESS) && errno == EACCES)
-		return gt_fail(err, GT_ENOINPUT, "data.root: cannot read the directory %.300s: %s", spec->root, strerror(errno));
+		return gt_fail_errno(err, GT_ENOINPUT, errno, "data.root: cannot read the directory %.300s", spec->root);
 	if (*spec->root && access(spec->root, F_OK))
 		return gt_fail(err, GT_ENOINPUT, "data.root: expected the directory of the data, but %.300s does not exist%s%.40s%s", spec->root,
 		               known ? "; without data.root, `gtrain fetch " : "", known ? known->name : "", known ? "` downloads it" : "");
@@ -234,7 +235,7 @@ static enum gt_code choose_files(const struct gt_dataset_spec *spec, enum gt_spl
 	                                                      : NULL;
 	*format = NULL;
 #define X(word) ", " #word
-	if (name && !(*format = gt_format_find(name)))
+	if (name && !(*format = find_format(name)))
 		return gt_fail(err, GT_ECONFIG, "data.format: expected %s or auto, got \"%.100s\"", &GT_FORMATS(X)[2], name);
 #undef X
 	if (*format == &gt_format_synthetic) {

@@ -298,10 +298,9 @@ static enum gt_code find_classes(struct gt_source *s, const struct gt_folder_kin
 {
 	GT_TRY(s->archive ? list_archive_classes(s, l, classes, err) : list_folder_classes(s, kind, l, spec, classes, err));
 	enum gt_code code = spec->known ? GT_OK : gt_class_list_check(classes, s->root, err);
-	if (code == GT_OK || !*s->left_out || !err)
-		return code;
-	struct gt_err why = *err;
-	return gt_fail(err, code, "%.700s; these folders have no %s: %s", why.msg, kind->what, s->left_out);
+	if (code != GT_OK && *s->left_out)
+		gt_fail_suffix(err, "these folders have no %s: %s", kind->what, s->left_out);
+	return code;
 }
 
 static enum gt_code list_split(struct gt_source *s, const struct gt_folder_kind *kind, enum gt_split split,

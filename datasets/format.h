@@ -42,7 +42,6 @@ struct gt_format {
 GT_FORMATS(X)
 #undef X
 extern const struct gt_format *const gt_formats[]; /* NULL ends it */
-const struct gt_format *gt_format_find(const char *word); /* returns NULL if no format has this name in a config, or if word is NULL */
 
 struct gt_source;
 struct gt_class_list;

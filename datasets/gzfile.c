@@ -54,17 +54,17 @@ enum gt_code gt_gzfile_open(const char *path, uint64_t max_bytes, struct gt_gzfi
 		snprintf(f->shown, sizeof f->shown, "...%s", path + n - (sizeof f->shown - 4));
 	/* stat before open, because opening a FIFO or a device can block or have effects; fstat again for the file that was opened. */
 	if (stat(path, &st))
-		return gt_fail(err, GT_ENOINPUT, "%s: %s", f->shown, strerror(errno));
+		return gt_fail_errno(err, GT_ENOINPUT, errno, "%s", f->shown);
 	if (!S_ISREG(st.st_mode))
 		return fail_not_regular(f->shown, st.st_mode, err);
 	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f->fd < 0)
-		return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%s: %s", f->shown, strerror(errno));
+		return gt_fail_errno(err, gt_errno_code(errno, GT_ENOINPUT), errno, "%s", f->shown);
 	f->open = true;
 	enum gt_code rc = GT_OK;
 	uint8_t first[2] = {0};
 	if (fstat(f->fd, &st))
-		rc = gt_fail(err, GT_EIO, "%s: %s", f->shown, strerror(errno));
+		rc = gt_fail_errno(err, GT_EIO, errno, "%s", f->shown);
 	else if (!S_ISREG(st.st_mode))
 		rc = fail_not_regular(f->shown, st.st_mode, err);
 	else if (!st.st_size)

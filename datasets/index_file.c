@@ -37,7 +37,7 @@ enum gt_code gt_index_add(struct gt_index_writer *w, uint32_t tag, const void *d
 	if (h->nsections == GT_INDEX_SECTIONS)
 		return gt_fail(err, GT_EINTERNAL, "%s: more than %d sections", w->temporary, GT_INDEX_SECTIONS);
 	if (lseek(w->fd, (off_t)at, SEEK_SET) < 0)
-		return gt_fail(err, GT_EIO, "%s: %s", w->temporary, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s", w->temporary);
 	GT_TRY(gt_file_write(w->fd, w->temporary, data, bytes, err));
 	h->section[h->nsections++] = (struct gt_index_entry){tag, 0, at, bytes, XXH3_64bits(data, bytes)};
 	h->bytes = at + bytes;
@@ -48,12 +48,12 @@ enum gt_code gt_index_commit(struct gt_index_writer *w, const char *path, struct
 {
 	w->header.hash = hash_header(&w->header);
 	if (ftruncate(w->fd, (off_t)w->header.bytes) || lseek(w->fd, 0, SEEK_SET) < 0)
-		return gt_fail(err, GT_EIO, "%s: %s", w->temporary, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s", w->temporary);
 	GT_TRY(gt_file_write(w->fd, w->temporary, &w->header, sizeof w->header, err));
 	int fd = w->fd;
 	w->fd = -1;
 	if (close(fd) || rename(w->temporary, path))
-		return gt_fail(err, GT_EIO, "%s: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s", path);
 	return GT_OK;
 }
 

@@ -14,13 +14,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #define DISK_RESERVE ((uint64_t)128 << 20) /* bytes of the disk that must stay free */
-#define LUSTRE_MAGIC 0x0bd00bd0u /* this one and the next are not in the headers of the kernel */
-#define GPFS_MAGIC 0x47504653u
 #define SETTLED_S 2 /* the coarsest times of a common file system (FAT) */
 enum { HASH = 16 };
 

@@ -7,7 +7,7 @@
  *
  * The file is CACHE/index/FILES-SETTINGS.index, where CACHE is the user's cache of gtrain, FILES a hash of the real paths of the data files
  * and SETTINGS a hash of everything else that the content depends on. An index is as large as the arrays of the data, so only the
- * GT_INDEX_KEPT indices of the same files that were used last are kept. */
+ * two indices of the same files that were used last are kept. */
 #ifndef GT_DATASETS_INDEX_PLACE_H
 #define GT_DATASETS_INDEX_PLACE_H
 
@@ -15,8 +15,6 @@
 #include "base/fileio.h"
 #include <stdbool.h>
 #include <stdint.h>
-
-#define GT_INDEX_KEPT 2
 
 struct gt_index_place {
 	char dir[GT_PATH_SIZE], name[48], path[GT_PATH_SIZE]; /* path: dir/name */

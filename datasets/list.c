@@ -140,7 +140,7 @@ static enum gt_code add_record(struct list *l, const char *csv, const struct gt_
 	if (!*path)
 		return gt_fail(err, GT_EDATA, "%.400s:%lld: expected a path and a label, got an empty field", csv, (long long)r->line);
 	if (faccessat(l->source->fd, path, R_OK, AT_EACCESS))
-		return gt_fail(err, GT_EDATA, "%.400s:%lld: cannot read %.300s: %s", csv, (long long)r->line, path, strerror(errno));
+		return gt_fail_errno(err, GT_EDATA, errno, "%.400s:%lld: cannot read %.300s", csv, (long long)r->line, path);
 	GT_TRY(l->spec->ntargets ? add_numbers(l, csv, r, at, err) : add_label(l, csv, r, r->field[at[1]], err));
 	enum gt_code code = gt_source_add(l->source, path, 0, 0, err);
 	if (code != GT_OK && l->label)
@@ -190,7 +190,7 @@ static enum gt_code open_base(const struct gt_dataset_spec *spec, const char *cs
 		snprintf(base, sizeof base, "%.*s", slash > csv ? (int)(slash - csv) : 1, csv);
 	int fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%.600s: cannot open the directory: %s", base, strerror(errno));
+		return gt_fail_errno(err, gt_errno_code(errno, GT_ENOINPUT), errno, "%.600s: cannot open the directory", base);
 	return gt_source_open(base, fd, false, out, err);
 }
 

@@ -75,13 +75,12 @@ enum gt_code gt_source_locate(const struct gt_source *s, int64_t i, int *fd, uin
 	*fd = openat(s->fd, gt_source_path(s, i), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (*fd < 0)
 		/* Without free descriptors or memory, an undamaged file cannot be opened either, so the error code is that of errno. */
-		return gt_fail(err, gt_errno_code(errno, GT_EDATA), "%s: cannot open: %s", gt_source_name(s, i, name, sizeof name),
-		               strerror(errno));
+		return gt_fail_errno(err, gt_errno_code(errno, GT_EDATA), errno, "%s: cannot open", gt_source_name(s, i, name, sizeof name));
 	int failed = fstat(*fd, &st) ? errno : 0;
 	if (failed || !S_ISREG(st.st_mode)) {
 		close(*fd);
 		gt_source_name(s, i, name, sizeof name);
-		return failed ? gt_fail(err, GT_EDATA, "%s: cannot read: %s", name, strerror(failed))
+		return failed ? gt_fail_errno(err, GT_EDATA, failed, "%s: cannot read", name)
 		              : gt_fail(err, GT_EDATA, "%s: expected a regular file", name);
 	}
 	*size = (uint64_t)st.st_size;

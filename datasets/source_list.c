@@ -52,8 +52,8 @@ struct trail {
 
 enum gt_code gt_folder_fail_read(const char *root, const char *path, struct gt_err *err)
 {
-	return gt_fail(err, gt_errno_code(errno, GT_ENOINPUT), "%.400s%s%.300s: cannot read the directory: %s", root, *path ? "/" : "", path,
-	               strerror(errno));
+	return gt_fail_errno(err, gt_errno_code(errno, GT_ENOINPUT), errno, "%.400s%s%.300s: cannot read the directory", root, *path ? "/" : "",
+	                     path);
 }
 
 DIR *gt_folder_dir(int root, const char *path)
@@ -191,7 +191,7 @@ static enum gt_code list_members(struct gt_source *s, const struct gt_folder_kin
 	struct stat st;
 	enum gt_code code;
 	if (fstat(s->fd, &st))
-		return gt_fail(err, GT_EIO, "%s: %s", s->root, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s", s->root);
 	struct archive *a = malloc(sizeof *a);
 	if (!a)
 		return gt_fail_memory(err, sizeof *a);
@@ -217,7 +217,7 @@ enum gt_code gt_folder_open(const char *root, struct gt_source **out, struct gt_
 		int why = errno;
 		if (fd >= 0)
 			close(fd);
-		return gt_fail(err, gt_errno_code(why, GT_ENOINPUT), "%s: cannot open: %s", root, strerror(why));
+		return gt_fail_errno(err, gt_errno_code(why, GT_ENOINPUT), why, "%s: cannot open", root);
 	}
 	return gt_source_open(root, fd, !S_ISDIR(st.st_mode), out, err);
 }

@@ -43,7 +43,7 @@ static void put_text(struct made_up *m, int longest)
 static enum gt_code open_file(const char *path, FILE **f, struct gt_err *err)
 {
 	*f = fopen(path, "wxe");
-	return *f ? GT_OK : gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
+	return *f ? GT_OK : gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot create", path);
 }
 
 static enum gt_code close_file(FILE *f, const char *path, struct gt_err *err)
@@ -54,7 +54,7 @@ static enum gt_code close_file(FILE *f, const char *path, struct gt_err *err)
 		bad = true;
 		why = errno;
 	}
-	return bad ? gt_fail(err, GT_EIO, "%s: cannot write: %s", path, strerror(why)) : GT_OK;
+	return bad ? gt_fail_errno(err, GT_EIO, why, "%s: cannot write", path) : GT_OK;
 }
 
 /* ---- tables ---------------------------------------------------------------------------------------------------------------------- */

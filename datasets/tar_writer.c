@@ -73,7 +73,7 @@ enum gt_code gt_tar_end(struct gt_tar_writer *w, struct gt_err *err)
 	snprintf(path, sizeof path, "%.*s", (int)sizeof w->path, w->path);
 	fill_header(h, path, w->type, size);
 	ssize_t n = pwrite(w->fd, h, BLOCK, (off_t)w->header); /* overwrites a block of a regular file, so it cannot be interrupted halfway */
-	return n == BLOCK ? GT_OK : gt_fail(err, GT_EIO, "%s: cannot write: %s", w->name, strerror(errno));
+	return n == BLOCK ? GT_OK : gt_fail_errno(err, GT_EIO, errno, "%s: cannot write", w->name);
 }
 
 enum gt_code gt_tar_finish(struct gt_tar_writer *w, struct gt_err *err)

@@ -72,10 +72,10 @@ static enum gt_code read_texts(const struct gt_dataset_spec *spec, enum gt_split
 			code = gt_skipped_add(spec->skipped, (int)split, i, "sample", NULL, why.msg, err);
 			continue;
 		}
+		if (code != GT_OK)
+			gt_fail_copy(err, &why);
 		if (code == GT_EDATA)
-			gt_fail(err, code, "%.800s; to skip such files, write data.on_error = \"skip\"", why.msg);
-		else if (code != GT_OK && err)
-			*err = why;
+			gt_fail_suffix(err, "to skip such files, write data.on_error = \"skip\"");
 		if (code == GT_OK)
 			code = gt_texts_add(&raw->texts, (const char *)buf.data, buf.size, err);
 		if (code == GT_OK && (uint64_t)raw->texts.size > spec->max_bytes)

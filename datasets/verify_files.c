@@ -81,7 +81,7 @@ enum gt_code gt_source_verify(const struct gt_source *s, bool whole, struct gt_v
 		gt_threads_run(n, s->n, AT_ONCE, check_and_record, &work);
 	for (int i = 0; i < n; i++) {
 		if (code == GT_OK && w[i].code != GT_OK)
-			code = gt_fail(err, w[i].code, "%s", w[i].err.msg);
+			code = gt_fail_copy(err, &w[i].err);
 		gt_image_scratch_close(w[i].scratch);
 		free(w[i].file.data);
 	}

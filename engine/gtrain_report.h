@@ -49,7 +49,7 @@ struct gt_check_opts {
 	bool apart;           /* every rank is on a host of its own */
 	bool classes;         /* plan ranks with equal programs once in a small world too */
 	bool machine;         /* the warnings include the reasons why a run would fail on this machine, each with the exit code of the run */
-	gt_report_part *more; /* called with the planned ranks when the report has its other members; NULL: not called */
+	gt_report_part *more; /* called with the planned ranks after all other members of the report are written; may be NULL */
 	void *user;           /* first argument of more */
 };
 /* Plans a run and reports on it. Writes the report to *j as an object to which the caller may add members before it ends it. The caller

@@ -1,6 +1,6 @@
 /* GT_CLONES before a function compiles it for several instruction sets; the dynamic loader selects one of them when the program starts.
- * GT_CPU_AVX512, GT_CPU_BF16 and GT_CPU_AVX2 are true if this processor supports AVX-512 (F, BW, DQ, VL), its products of bf16 as well, or
- * AVX2 with FMA.
+ * These macros are true if this processor supports: GT_CPU_AVX512: AVX-512 (F, BW, DQ, VL); GT_CPU_BF16: also avx512_bf16, products of
+ * bf16; GT_CPU_AVX2: AVX2 and FMA.
  *
  * With GT_NO_CLONES, compiled and hand-written code uses only the instruction set of the compiler's -march. `make check-isa` uses it to
  * test and compare instruction sets. */

@@ -79,7 +79,7 @@
  * embedding         y has one row of the table w for each token, in order, or for each code in one column of tokens [N,columns]
  *                   (gt_attr_embedding.column). A token is 0 ... V - 1.
  * embedding.dw+update, embedding_bag.dw+update  Computes the gradient of the rows that the tokens name, and updates these rows at once. The
- *                   optimizer must not change rows without a gradient (gt_update_touches_only). `none` is always NULL.
+ *                   optimizer must not change rows without a gradient: sgd without momentum and weight decay. `none` is always NULL.
  * embedding_bag     The mean, sum or maximum of the table rows of a sample's tokens: of the first lengths[n] tokens, or of all. For the
  *                   maximum, idx is the position of its token in the sample; -1: no token.
  * positional        Adds row t of w to token t, or row 0 to every token (GT_POSITIONAL_SAME). Without w, it adds sines and cosines
@@ -557,7 +557,7 @@ struct gt_attr_dw_update {
 struct gt_attr_embedding_update {
 	struct gt_attr_embedding table;
 	int part, parts; /* the call updates block `part` (from 0) of `parts` blocks of rows of about the same size; both 0: all rows */
-	enum gt_opcode optimizer; /* an update for which gt_update_touches_only (optimizer.h) is true */
+	enum gt_opcode optimizer; /* an update that does not change rows without a gradient */
 	struct gt_attr_update update;
 };
 

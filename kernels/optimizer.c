@@ -89,7 +89,9 @@ const struct gt_type_key *gt_type_key_find(const struct gt_type_key *list, const
 	return NULL;
 }
 
-bool gt_update_touches_only(enum gt_opcode code, const struct gt_attr_update *attr)
+/* Returns whether a step with the gradient 0 does not change an element, so that only elements with a gradient need a step: sgd without
+ * momentum and weight decay. */
+static bool keeps_idle_elements(enum gt_opcode code, const struct gt_attr_update *attr)
 {
 	for (int i = 0; i < attr->nseg; i++)
 		if (attr->seg[i].weight_decay != 0)
@@ -106,5 +108,5 @@ const char *gt_update_refuses_fused(const struct gt_opcall *call)
 	if (call->code != GT_OP_EMBEDDING_DW_UPDATE && call->code != GT_OP_EMBEDDING_BAG_DW_UPDATE)
 		return NULL;
 	const struct gt_attr_embedding_update *attr = call->attr;
-	return gt_update_touches_only(attr->optimizer, &attr->update) ? NULL : "the optimizer also changes rows without a gradient";
+	return keeps_idle_elements(attr->optimizer, &attr->update) ? NULL : "the optimizer also changes rows without a gradient";
 }

@@ -35,9 +35,6 @@ struct gt_update_row {
 const struct gt_update_row *gt_update_row(enum gt_opcode code);
 /* Returns whether an update with these attributes keeps state[slot] of the row. */
 bool gt_update_has(const struct gt_update_row *row, const struct gt_attr_update *attr, int slot);
-/* Returns whether a step with the gradient 0 does not change an element, so that only elements with a gradient need a step: sgd without
- * momentum and weight decay. */
-bool gt_update_touches_only(enum gt_opcode code, const struct gt_attr_update *attr);
 /* Returns the reason why no backend can fuse the optimizer of a call with the gradient (linear.dw+update, embedding.dw+update,
  * embedding_bag.dw+update); NULL: backends can, or the call is another operation. */
 const char *gt_update_refuses_fused(const struct gt_opcall *call);

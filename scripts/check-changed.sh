@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:?usage: check-changed.sh BUILD [BASE]} base=${2:-HEAD}
-# tests_of PATTERN: ROOM/NAME as in the table, to what tests/run and make take
+# tests_of PATTERN: prints the arguments of tests/run and make for ROOM/NAME of the table
 tests_of() {
 	local f
 	for f in tests/${1%/*}/test_${1##*/}; do [ ! -e "$f" ] || echo "$f"; done

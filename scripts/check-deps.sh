@@ -1,5 +1,6 @@
 #!/bin/bash
-# Holds the one-way includes of the rooms and of files, and the homes of vendor headers. Rooms: see CONTRIBUTING.md, "The rooms".
+# Checks that includes between rooms and between files run one way, and that only one room includes the headers of a vendor. Rooms: see
+# CONTRIBUTING.md, "The rooms".
 set -u
 fail=0
 # room folder | rooms it may include, as the first path element of an include (or a bare kernels/ or datasets/ header)
@@ -81,7 +82,7 @@ vendor 'png|jpeglib|jerror|webp' datasets/image
 vendor 'utf8proc' datasets/text
 vendor 'cairo' engine/view/draw
 # Includes between files have no cycle. A node is a file without its extension, so that x.c and x.h are one; every edge that closes a cycle
-# is reported with the whole way.
+# is reported with the whole cycle.
 sources=$(find engine kernels cli datasets -regex '.*\.\(c\|h\|cu\|cuh\|cc\|hh\|inc\)')
 cycles=$(awk '
 function stem(f) { sub(/\.[a-z]+$/, "", f); return f }
@@ -115,8 +116,8 @@ END { for (v in edges) if (!state[v]) visit(v, "") }' <(echo "$sources") \
 	<(echo "$sources" | xargs grep -H '^#include "' | sed 's/:#include "\([^"]*\)".*/ \1/'))
 if [ -n "$cycles" ]; then echo "$cycles"; fail=1; fi
 dup=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu' '*.cuh' '*.cc' '*.hh' 2>/dev/null | sed 's,.*/,,' | sort | uniq -d)
-if [ -n "$dup" ]; then echo "file names that stand twice: $dup"; fail=1; fi
-# A struct has one definition; only what a backend keeps behind its handles has one in each.
+if [ -n "$dup" ]; then echo "duplicate file names: $dup"; fail=1; fi
+# A struct has one definition, except for the structs behind the handles of a backend, which each backend defines.
 dup=$(git grep --untracked -hoE '^struct [a-z_0-9]+ \{' -- 'engine/*.h' 'kernels/*.h' 'datasets/*.h' 'cli/*.h' |
 	grep -vE ' gt_(dev|kernel) ' | sort | uniq -d)
 if [ -n "$dup" ]; then echo "structs defined twice: $dup"; fail=1; fi
@@ -132,7 +133,7 @@ done < <(git ls-files -co --exclude-standard '*.md' 'man/*' | grep -v '^CHANGELO
 if [ $names -lt 20 ]; then echo "check-deps: found only $names names of files in the documents"; fail=1; fi
 declare -A there
 while read -r name; do there[$name]=1; done < <(git ls-files -co --exclude-standard | sed 's,.*/,,')
-# Every file that a comment of the sources names exists, but for those of other projects and those that a run writes.
+# Every file that a comment of the sources names exists, except files of other projects and files that a run writes.
 names=0
 # shellcheck disable=SC2016
 while IFS=: read -r at line name; do

@@ -35,7 +35,7 @@ enum gt_code gt_published_file(int fd, const char *path, uint64_t size, const ch
 	unsigned n = 0;
 	*good = false;
 	if (fstat(fd, &st))
-		return gt_fail(err, GT_EIO, "%s: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s", path);
 	bool fits = S_ISREG(st.st_mode) && (!size || (uint64_t)st.st_size == size);
 	if (!fits || !sha256) {
 		*good = fits;
@@ -58,11 +58,11 @@ static enum gt_code lock_dir(struct fetch *f, struct gt_err *err)
 {
 	f->dirfd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (f->dirfd < 0)
-		return gt_fail(err, GT_ECANTCREAT, "%.500s: %s", f->dir, strerror(errno));
+		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%.500s", f->dir);
 	if (flock(f->dirfd, LOCK_EX | LOCK_NB)) {
 		enum gt_code rc = errno == EWOULDBLOCK ? gt_fail(err, GT_EFAIL, "%.500s: another gtrain process downloads into this directory; "
 		                                                 "wait until that process has ended", f->dir)
-		                                       : gt_fail(err, GT_EIO, "%.500s: %s", f->dir, strerror(errno));
+		                                       : gt_fail_errno(err, GT_EIO, errno, "%.500s", f->dir);
 		close(f->dirfd);
 		return rc;
 	}
@@ -105,7 +105,7 @@ static enum gt_code from_mirror(const struct fetch *f, const struct gt_known_fil
 	for (int k = 0; k < TRIES; k++) {
 		struct stat st;
 		if (fstat(fd, &st))
-			return gt_fail(err, GT_EIO, "%s: %s", part, strerror(errno));
+			return gt_fail_errno(err, GT_EIO, errno, "%s", part);
 		uint64_t have = (uint64_t)st.st_size;
 		if (file->size && have > file->size && !ftruncate(fd, 0)) /* The partial file is longer than the published file, so it is from
 		                                                             another download and is discarded. */
@@ -142,9 +142,9 @@ static enum gt_code put_in_place(const struct fetch *f, int fd, const char *part
 	char final[GT_FETCH_PATH + 300];
 	snprintf(final, sizeof final, "%s/%s", f->dir, name);
 	if (fsync(fd))
-		return gt_fail(err, GT_EIO, "%s: %s", part, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s", part);
 	if (rename(part, final))
-		return gt_fail(err, GT_ECANTCREAT, "%s: %s", final, strerror(errno));
+		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s", final);
 	fsync(f->dirfd); /* a failed sync is harmless, because every digest is verified again */
 	return GT_OK;
 }
@@ -196,7 +196,7 @@ static enum gt_code fetch_file(const struct fetch *f, const struct gt_known_file
 	snprintf(part, sizeof part, "%s/%s.part", f->dir, file->name);
 	int fd = open(part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
 	if (fd < 0)
-		return gt_fail(err, GT_ECANTCREAT, "%s: %s", part, strerror(errno));
+		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s", part);
 	enum gt_code rc = from_mirrors(f, file, fd, part, err);
 	if (rc == GT_OK)
 		rc = put_in_place(f, fd, part, file->name, err);

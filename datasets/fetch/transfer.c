@@ -3,7 +3,6 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define UNKNOWN_MAX ((uint64_t)4 << 30) /* maximum size of a file whose size is not published */
@@ -59,7 +58,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
 		}
 		s->size = told;
 		if (ftruncate(t->fd, (off_t)s->at) || lseek(t->fd, (off_t)s->at, SEEK_SET) < 0) {
-			gt_fail(&s->disk, GT_EIO, "%s: %s", t->path, strerror(errno));
+			gt_fail_errno(&s->disk, GT_EIO, errno, "%s", t->path);
 			return 0;
 		}
 		s->placed = true;
@@ -96,7 +95,7 @@ static enum gt_transfer_end classify_result(struct state *s, CURLcode rc, const 
 	const struct gt_transfer *t = s->t;
 	long status = status_of(s);
 	if (s->disk.code) {
-		gt_fail(err, s->disk.code, "%s", s->disk.msg);
+		gt_fail_copy(err, &s->disk);
 		return GT_TRANSFER_NEVER;
 	}
 	if (s->other_size && !t->size) {

@@ -56,7 +56,7 @@ static enum gt_code write_member(struct stream *s, const struct gt_tar_member *f
 	snprintf(final, sizeof final, "%s/%s", dir, m->name);
 	int fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd < 0)
-		return gt_fail(err, GT_ECANTCREAT, "%s: %s", part, strerror(errno));
+		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s", part);
 	enum gt_code rc = copy_content(s, found, fd, part, err);
 	if (rc == GT_OK)
 		rc = gt_published_file(fd, part, m->size, m->sha256, &good, err);
@@ -67,7 +67,7 @@ static enum gt_code write_member(struct stream *s, const struct gt_tar_member *f
 	else
 		close(fd);
 	if (rc == GT_OK && rename(part, final))
-		rc = gt_fail(err, GT_ECANTCREAT, "%s: %s", final, strerror(errno));
+		rc = gt_fail_errno(err, GT_ECANTCREAT, errno, "%s", final);
 	if (rc != GT_OK)
 		unlink(part);
 	return rc;
@@ -107,7 +107,7 @@ enum gt_code gt_untar(const char *path, const char *dir, const struct gt_known_m
 		return gt_fail_memory(err, sizeof *s);
 	s->path = path;
 	s->gz = gzopen(path, "re");
-	enum gt_code rc = s->gz ? extract_members(s, &t, dir, members, n, err) : gt_fail(err, GT_EIO, "%s: %s", path, strerror(errno));
+	enum gt_code rc = s->gz ? extract_members(s, &t, dir, members, n, err) : gt_fail_errno(err, GT_EIO, errno, "%s", path);
 	if (s->gz)
 		gzclose(s->gz);
 	free(s);

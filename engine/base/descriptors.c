@@ -21,7 +21,7 @@ enum gt_code gt_descriptors_reserve(int need, int want, const char *who, struct 
 	struct rlimit l;
 	rlim_t open = (rlim_t)count_open();
 	if (getrlimit(RLIMIT_NOFILE, &l))
-		return gt_fail(err, GT_EFAIL, "cannot read the limit of open files: %s", strerror(errno));
+		return gt_fail_errno(err, GT_EFAIL, errno, "cannot read the limit of open files");
 	rlim_t least = open + (rlim_t)need, most = open + (rlim_t)(want > need ? want : need);
 	if (l.rlim_cur == RLIM_INFINITY || l.rlim_cur >= most)
 		return GT_OK;
@@ -31,8 +31,7 @@ enum gt_code gt_descriptors_reserve(int need, int want, const char *who, struct 
 		               who, (unsigned long long)least, (unsigned long long)l.rlim_max);
 	l.rlim_cur = l.rlim_max == RLIM_INFINITY || l.rlim_max >= most ? most : l.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &l))
-		return gt_fail(err, GT_EFAIL, "%s: cannot raise the limit of open files to %llu: %s", who, (unsigned long long)l.rlim_cur,
-		               strerror(errno));
+		return gt_fail_errno(err, GT_EFAIL, errno, "%s: cannot raise the limit of open files to %llu", who, (unsigned long long)l.rlim_cur);
 	return GT_OK;
 }
 
@@ -76,5 +75,5 @@ enum gt_code gt_fail_shared(struct gt_err *err, size_t bytes, int error)
 	if (error == EFBIG)
 		return gt_fail(err, GT_EIO, "cannot get shared memory of %zu bytes: %s: the limit on file sizes (ulimit -f) also applies to shared "
 		               "memory; raise it", bytes, strerror(error));
-	return gt_fail(err, GT_EFAIL, "cannot get shared memory of %zu bytes: %s", bytes, strerror(error));
+	return gt_fail_errno(err, GT_EFAIL, error, "cannot get shared memory of %zu bytes", bytes);
 }

@@ -2,7 +2,7 @@
  * failure fills it once with gt_fail(); its callers return the code with GT_TRY(). Only cli/ prints an error or exits.
  *
  *     if (!f)
- *         return gt_fail(err, GT_ENOINPUT, "%s: cannot open: %s", path, strerror(errno));
+ *         return gt_fail_errno(err, GT_ENOINPUT, errno, "%s: cannot open", path);
  *     GT_TRY(read_header(f, &header, err));
  *
  * err may be NULL if the caller needs only the code. */
@@ -34,6 +34,7 @@ enum gt_code {
 struct gt_err {
 	enum gt_code code;
 	char msg[1024]; /* one line, no newline, no leading program name */
+	int sys_errno;  /* errno of the system call that failed; 0: no system call failed, or its errno is unknown */
 	int line;       /* line of the config that msg names; 0: msg names no line */
 	int subject;    /* number of leading bytes of msg that name file, line and key; 0: msg names no key */
 };
@@ -41,8 +42,24 @@ struct gt_err {
 /* Fills err, if it is not NULL, and returns code: `return gt_fail(err, GT_EDATA, "…", …);`. */
 enum gt_code gt_fail(struct gt_err *err, enum gt_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* The same for a failed system call: also sets err->sys_errno, and puts ": " and the text of this errno after the message. */
+enum gt_code gt_fail_errno(struct gt_err *err, enum gt_code code, int sys_errno, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* Puts "text: " before the message in err, for callers that know the file or the layer of an error. Returns its code. */
 enum gt_code gt_fail_prefix(struct gt_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Puts "; text" after the message in err, for callers that know what the user can do. If there is no room for both, the end of the message
+ * is lost. Returns the code of err. */
+enum gt_code gt_fail_suffix(struct gt_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Copies the error `from` to err, if it is not NULL, and returns its code. */
+static inline enum gt_code gt_fail_copy(struct gt_err *err, const struct gt_err *from)
+{
+	if (err)
+		*err = *from;
+	return from->code;
+}
 
 /* If code is `from`, returns `to` and sets it in err; else returns code. For a caller that knows a more precise code. */
 static inline enum gt_code gt_code_replace(enum gt_code code, enum gt_code from, enum gt_code to, struct gt_err *err)

@@ -64,7 +64,7 @@ static enum gt_code create_new_file(const char *path, const char *shown, unsigne
 {
 	*fd = open_retrying(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 	if (*fd < 0)
-		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", shown, strerror(errno));
+		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot create", shown);
 	return GT_OK;
 }
 
@@ -86,7 +86,7 @@ enum gt_code gt_file_write(int fd, const char *path, const void *data, size_t n,
 		} else if (k == 0) {
 			return gt_fail(err, GT_EIO, "%s: cannot write: the system accepted no bytes", path);
 		} else if (errno != EINTR || ++interrupted == GT_EINTR_MAX) {
-			return gt_fail(err, GT_EIO, "%s: cannot write: %s", path, strerror(errno));
+			return gt_fail_errno(err, GT_EIO, errno, "%s: cannot write", path);
 		}
 	}
 	return GT_OK;
@@ -97,10 +97,10 @@ enum gt_code gt_file_sync_close(int fd, const char *path, struct gt_err *err)
 	if (fsync(fd)) {
 		int e = errno;
 		close(fd);
-		return gt_fail(err, GT_EIO, "%s: cannot fsync: %s", path, strerror(e));
+		return gt_fail_errno(err, GT_EIO, e, "%s: cannot fsync", path);
 	}
 	if (close(fd))
-		return gt_fail(err, GT_EIO, "%s: cannot close: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s: cannot close", path);
 	return GT_OK;
 }
 
@@ -111,11 +111,11 @@ enum gt_code gt_file_open(const char *path, int *fd, uint64_t *bytes, struct gt_
 	if (*fd < 0) {
 		int e = errno;
 		enum gt_code why = e == ENOENT || e == ENOTDIR ? GT_ENOINPUT : e == ELOOP ? GT_EDATA : e == EIO ? GT_EIO : GT_EFAIL;
-		return gt_fail(err, why, "%s: cannot open: %s", path, strerror(e));
+		return gt_fail_errno(err, why, e, "%s: cannot open", path);
 	}
 	enum gt_code code = GT_OK;
 	if (fstat(*fd, &st))
-		code = gt_fail(err, GT_EIO, "%s: cannot stat: %s", path, strerror(errno));
+		code = gt_fail_errno(err, GT_EIO, errno, "%s: cannot stat", path);
 	else if (!S_ISREG(st.st_mode))
 		code = gt_fail(err, GT_EDATA, "%s: expected a regular file", path);
 	if (code)
@@ -135,7 +135,7 @@ enum gt_code gt_file_open_own(const char *path, int *fd, uint64_t *bytes, struct
 	struct stat st;
 	*fd = -1;
 	if (lstat(path, &st))
-		return errno == ENOENT ? GT_OK : gt_fail(err, GT_EIO, "%s: cannot stat: %s", path, strerror(errno));
+		return errno == ENOENT ? GT_OK : gt_fail_errno(err, GT_EIO, errno, "%s: cannot stat", path);
 	if (!S_ISREG(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file, got a %s; remove or rename it", path, kind_of_file(st.st_mode));
 	*fd = open_retrying(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0);
@@ -164,7 +164,7 @@ enum gt_code gt_file_pread(int fd, const char *path, void *buf, size_t n, uint64
 			return gt_fail(err, GT_EDATA, "%s: the file ends too early: expected %zu more bytes at offset %llu",
 			               path, n, (unsigned long long)offset);
 		} else if (errno != EINTR || ++interrupted == GT_EINTR_MAX) {
-			return gt_fail(err, GT_EIO, "%s: cannot read: %s", path, strerror(errno));
+			return gt_fail_errno(err, GT_EIO, errno, "%s: cannot read", path);
 		}
 	}
 	return GT_OK;
@@ -216,11 +216,11 @@ enum gt_code gt_dir_sync(const char *path, struct gt_err *err)
 {
 	int fd = open_retrying(path, O_RDONLY | O_DIRECTORY, 0);
 	if (fd < 0)
-		return gt_fail(err, GT_EIO, "%s: cannot open: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s: cannot open", path);
 	int e = fsync(fd) ? errno : 0;
 	close(fd); /* nothing was written through fd, so a failed close loses no data */
 	if (e && e != EINVAL)
-		return gt_fail(err, GT_EIO, "%s: cannot fsync: %s", path, strerror(e));
+		return gt_fail_errno(err, GT_EIO, e, "%s: cannot fsync", path);
 	return GT_OK;
 }
 
@@ -229,7 +229,7 @@ enum gt_code gt_file_rename(const char *from, const char *to, struct gt_err *err
 	char parent[GT_PATH_SIZE];
 	GT_TRY(gt_path_parent(parent, to, err));
 	if (rename(from, to))
-		return gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", from, to, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s: cannot rename to %s", from, to);
 	return gt_dir_sync(parent, err);
 }
 
@@ -263,12 +263,8 @@ enum gt_code gt_file_create_temporary(char *buf, const char *path, unsigned mode
 	return create_new_file(buf, path, mode, fd, err);
 }
 
-enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, size_t n, struct gt_err *err)
+enum gt_code gt_file_commit(enum gt_code code, int fd, const char *tmp, const char *path, struct gt_err *err)
 {
-	char tmp[GT_PATH_SIZE];
-	int fd;
-	GT_TRY(gt_file_create_temporary(tmp, path, mode, &fd, err));
-	enum gt_code code = gt_file_write(fd, tmp, data, n, err);
 	if (code)
 		close(fd);
 	else
@@ -280,16 +276,24 @@ enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, 
 	return code;
 }
 
+enum gt_code gt_file_replace(const char *path, unsigned mode, const void *data, size_t n, struct gt_err *err)
+{
+	char tmp[GT_PATH_SIZE];
+	int fd;
+	GT_TRY(gt_file_create_temporary(tmp, path, mode, &fd, err));
+	return gt_file_commit(gt_file_write(fd, tmp, data, n, err), fd, tmp, path, err);
+}
+
 enum gt_code gt_link_replace(const char *target, const char *path, struct gt_err *err)
 {
 	char tmp[GT_PATH_SIZE];
 	GT_TRY(gt_file_temporary(tmp, path, err));
 	if (symlink(target, tmp))
-		return gt_fail(err, GT_ECANTCREAT, "%s: cannot make symlink: %s", tmp, strerror(errno));
+		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot make symlink", tmp);
 	if (rename(tmp, path)) {
 		int e = errno;
 		unlink(tmp);
-		return gt_fail(err, GT_EIO, "%s: cannot replace: %s", path, strerror(e));
+		return gt_fail_errno(err, GT_EIO, e, "%s: cannot replace", path);
 	}
 	return GT_OK;
 }
@@ -302,7 +306,7 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 	*holder = 0;
 	*fd = open_retrying(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0660); /* only users who may write the file can lock it */
 	if (*fd < 0)
-		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot create", path);
 	if (flock(*fd, LOCK_EX | LOCK_NB)) {
 		int e = errno;
 		if (e == EWOULDBLOCK) {
@@ -312,7 +316,7 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 			*holder = strtol(text, NULL, 10);
 		}
 		gt_fd_close(fd);
-		return e == EWOULDBLOCK ? GT_OK : gt_fail(err, GT_ECANTCREAT, "%s: cannot lock: %s", path, strerror(e));
+		return e == EWOULDBLOCK ? GT_OK : gt_fail_errno(err, GT_ECANTCREAT, e, "%s: cannot lock", path);
 	}
 	if (!fstat(*fd, &st) && !st.st_nlink) { /* the process that held the lock has removed the file since it was opened here */
 		close(*fd);
@@ -320,8 +324,8 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 	}
 	/* The process id in the file is only for *holder. The kernel holds the lock, so a lock cannot become stale. */
 	int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-	enum gt_code code = ftruncate(*fd, 0) ? gt_fail(err, GT_EIO, "%s: cannot write: %s", path, strerror(errno))
-	                                      : gt_file_write(*fd, path, text, (size_t)n, err);
+	enum gt_code code =
+	    ftruncate(*fd, 0) ? gt_fail_errno(err, GT_EIO, errno, "%s: cannot write", path) : gt_file_write(*fd, path, text, (size_t)n, err);
 	if (code == GT_OK)
 		return GT_OK;
 	if (!fstat(*fd, &st) && !st.st_size) /* remove the empty file; no other process uses it, because this process has the lock */

@@ -33,6 +33,10 @@ enum gt_code gt_file_temporary(char *buf, const char *path, struct gt_err *err);
 /* Writes "path.tmp-<nonce>" into buf (GT_PATH_SIZE bytes) and creates that file as gt_file_create does. An error names path. */
 enum gt_code gt_file_create_temporary(char *buf, const char *path, unsigned mode, int *fd, struct gt_err *err);
 
+/* Closes the temporary file tmp of path. code: the result of writing it. If it is GT_OK, makes the file durable and renames it to path;
+ * otherwise, or if that fails, removes it. Returns the first error. */
+enum gt_code gt_file_commit(enum gt_code code, int fd, const char *tmp, const char *path, struct gt_err *err);
+
 /* ---- open files ----------------------------------------------------------------------------------------------------------- */
 /* Creates a file for writing, with close-on-exec. mode: permissions, as for open(2), which the umask limits. Fails if the name exists,
  * even as a symbolic link. */

@@ -30,7 +30,7 @@ static enum gt_code make_directory(const char *path, bool *made, int *why, struc
 		e = ENOTDIR;
 	}
 	*why = e == EEXIST ? ENOENT : e;
-	return gt_fail(err, GT_ECANTCREAT, "%s: cannot create directory: %s", path, strerror(e));
+	return gt_fail_errno(err, GT_ECANTCREAT, e, "%s: cannot create directory", path);
 }
 
 /* Creates the directories of a path of n bytes. Lowers *existed to the length of the path before the first directory that did not exist. */
@@ -92,7 +92,7 @@ static enum gt_code remove_at(int at, const char *name, const char *path, int de
 	if (!unlinkat(at, name, 0) || errno == ENOENT)
 		return GT_OK;
 	if (errno != EISDIR && errno != EPERM)
-		return gt_fail(err, GT_EIO, "%s: cannot remove: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s: cannot remove", path);
 	int fd = depth < DEPTH_MAX ? openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : (errno = ELOOP, -1);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	if (!dir) {
@@ -101,7 +101,7 @@ static enum gt_code remove_at(int at, const char *name, const char *path, int de
 			close(fd);
 		if (e == ENOMEM)
 			return gt_fail_memory(err, 0);
-		return gt_fail(err, GT_EIO, "%s: cannot remove: %s", path, strerror(e));
+		return gt_fail_errno(err, GT_EIO, e, "%s: cannot remove", path);
 	}
 	enum gt_code first = GT_OK;
 	for (;;) {
@@ -109,7 +109,7 @@ static enum gt_code remove_at(int at, const char *name, const char *path, int de
 		struct dirent *e = readdir(dir);
 		if (!e) {
 			if (errno && !first)
-				first = gt_fail(err, GT_EIO, "%s: cannot list: %s", path, strerror(errno));
+				first = gt_fail_errno(err, GT_EIO, errno, "%s: cannot list", path);
 			break;
 		}
 		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
@@ -122,7 +122,7 @@ static enum gt_code remove_at(int at, const char *name, const char *path, int de
 	}
 	closedir(dir);
 	if (!first && unlinkat(at, name, AT_REMOVEDIR) && errno != ENOENT)
-		first = gt_fail(err, GT_EIO, "%s: cannot remove: %s", path, strerror(errno));
+		first = gt_fail_errno(err, GT_EIO, errno, "%s: cannot remove", path);
 	return first;
 }
 

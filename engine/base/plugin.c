@@ -20,8 +20,8 @@ enum gt_code gt_exe_dir(char *buf, size_t size, struct gt_err *err)
 {
 	ssize_t n = readlink("/proc/self/exe", buf, size - 1);
 	if (n < 0)
-		return gt_fail(err, GT_EUNAVAILABLE, "cannot read the link /proc/self/exe, by which gtrain finds its plugins and configs: %s",
-		               strerror(errno));
+		return gt_fail_errno(err, GT_EUNAVAILABLE, errno,
+		                     "cannot read the link /proc/self/exe, by which gtrain finds its plugins and configs");
 	buf[n] = '\0';
 	char *slash = strrchr(buf, '/');
 	if (!slash || (size_t)n == size - 1)
@@ -67,7 +67,7 @@ enum gt_code gt_plugin_open(const char *name, const char *symbol, void **out, st
 	GT_TRY(gt_exe_dir(dir, sizeof dir, err));
 	find_plugin(dir, name, path, sizeof path);
 	if (access(path, F_OK) && errno != ENOENT && errno != ENOTDIR)
-		return gt_fail(err, GT_EUNAVAILABLE, "%s cannot be loaded: %.400s: %s", name, path, strerror(errno));
+		return gt_fail_errno(err, GT_EUNAVAILABLE, errno, "%s cannot be loaded: %.400s", name, path);
 	if (access(path, F_OK))
 		return gt_fail(err, GT_EUNAVAILABLE, "%s is not installed: there is no %s/../lib/gtrain/%s.so%s", name, dir, name,
 		               find_remedy(name));

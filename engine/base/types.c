@@ -169,7 +169,7 @@ int64_t gt_tdesc_offset(const struct gt_tdesc *d, const int64_t *idx)
 
 #define TABLE 2048 /* indices of a dimension whose offsets are kept */
 
-/* Returns the offset of the element whose indices are 0 but for idx[k] = i. */
+/* Returns the offset of the element whose indices are 0, except idx[k] = i. */
 static int64_t offset_along(const struct gt_tdesc *d, int k, int64_t i)
 {
 	int64_t idx[GT_MAX_RANK] = {0};

@@ -106,13 +106,13 @@ enum gt_code gt_conf_keep_stream(const char *path, int *fd, struct gt_err *err)
 	enum gt_code code = GT_OK;
 	*fd = from < 0 ? -1 : memfd_create("gtrain-config", 0); /* ranks inherit it */
 	if (*fd < 0)
-		code = gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, strerror(errno));
+		code = gt_fail_errno(err, GT_ENOINPUT, errno, "%s: cannot read this config", path);
 	while (code == GT_OK && n && total <= GT_CONF_MAX_BYTES) { /* source_reader.c rejects a longer text, so it need not be read */
 		n = read(from, buf, sizeof buf);
 		if (n < 0 && errno != EINTR)
-			code = gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, strerror(errno));
+			code = gt_fail_errno(err, GT_ENOINPUT, errno, "%s: cannot read this config", path);
 		else if (n > 0 && write(*fd, buf, (size_t)n) != n)
-			code = gt_fail(err, GT_EIO, "%s: cannot copy this config to memory: %s", path, strerror(errno));
+			code = gt_fail_errno(err, GT_EIO, errno, "%s: cannot copy this config to memory", path);
 		total += n > 0 ? (size_t)n : 0;
 	}
 	if (from > 0)

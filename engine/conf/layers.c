@@ -182,5 +182,5 @@ enum gt_code gt_layer_hold_name(struct gt_expand *x, const struct gt_scope *s, c
 		code = gt_layer_declare(x, name, name, entry->loc, at, &ignored);
 	if (code == GT_OK)
 		x->last = name;
-	return code == GT_OK || code == GT_ECONFIG ? GT_OK : gt_fail(err, code, "%s", ignored.msg);
+	return code == GT_OK || code == GT_ECONFIG ? GT_OK : gt_fail_copy(err, &ignored);
 }

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define QUEUE 256 /* maximum number of queued steps; a caller that queues more waits */
 
@@ -81,7 +80,7 @@ static enum gt_code start_thread(struct gt_comm_thread *t, struct gt_err *err)
 	pthread_sigmask(SIG_SETMASK, &every, &before);
 	int failed = pthread_create(&t->thread, NULL, run_tasks, t);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return failed ? gt_fail(err, GT_EFAIL, "cannot start a thread: %s", strerror(failed)) : GT_OK;
+	return failed ? gt_fail_errno(err, GT_EFAIL, failed, "cannot start a thread") : GT_OK;
 }
 
 static void free_thread(struct gt_comm_thread *t)

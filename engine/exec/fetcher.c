@@ -106,9 +106,7 @@ enum gt_code gt_fetcher_wait(struct gt_fetcher *f, int i, struct gt_fetched *out
 	                           .rows = f->spec.memory + (size_t)at * (size_t)f->spec.rows * f->spec.bytes};
 	if (s->bad == s->n)
 		return GT_OK;
-	if (err)
-		*err = s->why;
-	return s->why.code;
+	return gt_fail_copy(err, &s->why);
 }
 
 void gt_fetcher_drop(struct gt_fetcher *f)

@@ -95,9 +95,7 @@ enum gt_code gt_loader_take_batch(struct gt_loader *l, struct gt_batch *out, str
 		pthread_cond_wait(&t->filled, &t->lock);
 	if (!t->count) {
 		pthread_mutex_unlock(&t->lock);
-		if (err)
-			*err = t->failure;
-		return t->failure.code;
+		return gt_fail_copy(err, &t->failure);
 	}
 	*out = t->batch[t->head];
 	t->head = (t->head + 1) % l->nbuf;

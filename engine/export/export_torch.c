@@ -101,7 +101,7 @@ static enum gt_code rename_directory(const char *tmp, const char *path, struct g
 	if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected the name of a new or empty directory, got an existing file or directory; remove "
 		               "it first", path);
-	return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
+	return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot create", path);
 }
 
 /* Writes the path without slashes at its end to buf. */
@@ -125,7 +125,7 @@ static enum gt_code write_directory(const struct gt_export_source *s, const char
 	GT_TRY(gt_torch_model(s, &model, err));
 	if (mkdir(tmp, 0777)) {
 		free(model);
-		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot create", path);
 	}
 	enum gt_code code = write_files(s, tmp, model, err);
 	if (code == GT_OK)

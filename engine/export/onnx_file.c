@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { MODEL_IR = 1, MODEL_PRODUCER, MODEL_PRODUCER_VERSION, MODEL_GRAPH = 7, MODEL_OPSET };
 enum { GRAPH_NAME = 2, GRAPH_INITIALIZER = 5 };
@@ -113,26 +112,14 @@ static enum gt_code write_file(const struct gt_onnx *m, const struct parts *p, c
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file", path);
 	/* mode 0666 less the umask, because other users may read an export */
 	GT_TRY(gt_file_create_temporary(tmp, path, 0666, &f.fd, err));
-	enum gt_code code = write_model(&f, m, p, err);
-	if (code)
-		close(f.fd);
-	else
-		code = gt_file_sync_close(f.fd, tmp, err);
-	if (!code)
-		code = gt_file_rename(tmp, path, err);
-	if (code)
-		unlink(tmp);
-	return code;
+	return gt_file_commit(write_model(&f, m, p, err), f.fd, tmp, path, err);
 }
 
 enum gt_code gt_onnx_write(struct gt_onnx *m, const char *path, struct gt_err *err)
 {
 	struct parts p = {0};
-	if (m->code != GT_OK) {
-		if (err)
-			*err = m->err;
-		return m->code;
-	}
+	if (m->code != GT_OK)
+		return gt_fail_copy(err, &m->err);
 	GT_CALLOC(p.tensor, m->ntensors, err);
 	encode_model(m, &p);
 	enum gt_code code = write_file(m, &p, path, err);

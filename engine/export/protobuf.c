@@ -56,15 +56,11 @@ void gt_pb_head(struct gt_pb *m, int field, uint64_t n)
 	append_varint(m, n);
 }
 
-void gt_pb_bytes(struct gt_pb *m, int field, const void *data, size_t n)
-{
-	gt_pb_head(m, field, n);
-	append_bytes(m, data, n);
-}
-
 void gt_pb_string(struct gt_pb *m, int field, const char *value)
 {
-	gt_pb_bytes(m, field, value, strlen(value));
+	size_t n = strlen(value);
+	gt_pb_head(m, field, n);
+	append_bytes(m, value, n);
 }
 
 void gt_pb_join(struct gt_pb *m, struct gt_pb *part)

@@ -25,7 +25,6 @@ struct gt_pb {
 void gt_pb_int(struct gt_pb *m, int field, int64_t value); /* also for enumerations and bool */
 void gt_pb_float(struct gt_pb *m, int field, float value);
 void gt_pb_string(struct gt_pb *m, int field, const char *value);
-void gt_pb_bytes(struct gt_pb *m, int field, const void *data, size_t n);
 void gt_pb_message(struct gt_pb *m, int field, struct gt_pb *part);
 /* Appends the fields of part to m, and frees part. */
 void gt_pb_join(struct gt_pb *m, struct gt_pb *part);

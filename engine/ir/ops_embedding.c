@@ -3,8 +3,9 @@
 #include "ir/rows.h"
 #include <string.h>
 
-enum gt_code gt_expect_integers(const struct gt_graph *g, const struct gt_node *n, int input, int rank, const char *what,
-                                 struct gt_err *err)
+/* Checks that input number `input` of n is i32 with `rank` dimensions. what: name of the input in errors. */
+static enum gt_code expect_integers(const struct gt_graph *g, const struct gt_node *n, int input, int rank, const char *what,
+                                    struct gt_err *err)
 {
 	const struct gt_tdesc *d = gt_graph_desc(g, n->in[input]);
 	char buf[96];
@@ -82,7 +83,7 @@ static enum gt_code embedding_expand(struct gt_graph *g, const struct gt_layer_s
 	(void)nin;
 	a.column = -1;
 	if (t.rank != 1)
-		GT_TRY(gt_expect_integers(g, &look, 0, 2, "integers of [batch] or [batch, tokens]", err));
+		GT_TRY(expect_integers(g, &look, 0, 2, "integers of [batch] or [batch, tokens]", err));
 	GT_TRY(gt_graph_apply(g, gt_op_get(GT_OP_EMBEDDING), s->name, &a, 1, in, y, err));
 	return t.rank == 1 ? GT_OK : gt_graph_view(g, s->name, *y, 3, (int64_t[]){t.dim[0], t.dim[1], a.dim}, y, err);
 }
@@ -136,7 +137,7 @@ static enum gt_code embeddings_expand(struct gt_graph *g, const struct gt_layer_
 	struct gt_node look = {.in = {*in}};
 	gt_vid *v;
 	(void)nin;
-	GT_TRY(gt_expect_integers(g, &look, 0, 2, "codes of [batch, columns]", err));
+	GT_TRY(expect_integers(g, &look, 0, 2, "codes of [batch, columns]", err));
 	int64_t columns = t.dim[1];
 	if ((a->num.n && a->num.n != columns) || (a->dim.n > 1 && a->dim.n != columns))
 		return gt_fail(err, GT_ECONFIG, "%s: expected %lld values, one for each column of the input, got %d",
@@ -169,7 +170,7 @@ static enum gt_code bag_infer(struct gt_graph *g, struct gt_node *n, struct gt_e
 	struct gt_tdesc t = *gt_node_desc(g, n, "tokens");
 	gt_vid y, idx;
 	a->column = -1;
-	GT_TRY(gt_expect_integers(g, n, 0, 2, "tokens of [batch, tokens]", err));
+	GT_TRY(expect_integers(g, n, 0, 2, "tokens of [batch, tokens]", err));
 	GT_TRY(gt_expect_lengths(g, n, 1, err));
 	GT_TRY(table_param(g, n, err));
 	struct gt_tdesc d = gt_tdesc_make(g->compute, 2, (int64_t[]){t.dim[0], a->dim}, true), i = d;
@@ -184,7 +185,7 @@ enum gt_code gt_expect_lengths(struct gt_graph *g, struct gt_node *n, int input,
 		gt_node_input(n, -1);
 		return GT_OK;
 	}
-	GT_TRY(gt_expect_integers(g, n, input, 1, "the lengths of the samples, integers of [batch], as the second input", err));
+	GT_TRY(expect_integers(g, n, input, 1, "the lengths of the samples, integers of [batch], as the second input", err));
 	if (g->extended && gt_graph_desc(g, gt_node_first_input(n))->dtype != GT_I32)
 		return gt_fail(err, GT_ECONFIG, "expected no lengths after a class_token: the lengths of the samples do not include this token");
 	if (gt_graph_desc(g, n->in[input])->dim[0] == gt_graph_desc(g, gt_node_first_input(n))->dim[0])

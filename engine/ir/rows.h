@@ -36,9 +36,6 @@ enum gt_code gt_graph_view(struct gt_graph *g, const char *name, gt_vid v, int r
 /* Appends a node whose output *out is v, [batch, elements], with the elements in PyTorch's order, converted to NHWC with the dimensions
  * dim[4]: the inverse of flatten. */
 enum gt_code gt_graph_unflatten(struct gt_graph *g, const char *name, gt_vid v, const int64_t *dim, gt_vid *out, struct gt_err *err);
-/* Checks that input number `input` of n is i32 with `rank` dimensions. what: name of the input in errors. */
-enum gt_code gt_expect_integers(const struct gt_graph *g, const struct gt_node *n, int input, int rank, const char *what,
-                                 struct gt_err *err);
 /* For a node with one data input and optionally, as input number `input`, the lengths of the samples: checks the lengths, or appends an
  * absent input. */
 enum gt_code gt_expect_lengths(struct gt_graph *g, struct gt_node *n, int input, struct gt_err *err);

@@ -174,7 +174,7 @@ static enum gt_code check_output(const char *path, struct gt_err *err)
 	struct stat st;
 	GT_TRY(gt_path_parent(parent, path, err));
 	if (access(parent, W_OK | X_OK))
-		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot create", path);
 	if (!stat(path, &st) && !S_ISREG(st.st_mode))
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file", path);
 	return GT_OK;

@@ -2,8 +2,6 @@
 #include "plan/emit.h"
 #include <string.h>
 
-#define COMM_STREAM 1
-
 void gt_emit_begin(struct gt_emit *e, const struct gt_job *job, struct gt_err *err)
 {
 	*e = (struct gt_emit){.job = job, .code = GT_OK, .err = err};

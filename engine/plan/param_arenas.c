@@ -57,7 +57,7 @@ enum gt_code gt_call_supported(struct gt_space *s, const struct gt_opcall *oc, b
 	*yes = code == GT_OK;
 	if (code == GT_OK)
 		s->be->release(s->dev, k);
-	return code == GT_EFAIL ? gt_fail(err, code, "%s", why.msg) : GT_OK;
+	return code == GT_EFAIL ? gt_fail_copy(err, &why) : GT_OK;
 }
 
 enum gt_code gt_call_prepare(struct gt_space *s, const struct gt_opcall *oc, struct gt_call *out, struct gt_err *err)

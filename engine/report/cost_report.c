@@ -2,8 +2,13 @@
 #include "base/json.h"
 #include "gtrain_cost.h"
 #include "report/cost_model.h"
-#include "report/cost_input.h"
 #include <string.h>
+
+struct gt_cost_input {
+	struct gt_link link; /* without transport, which the plan's device determines */
+	struct gt_times times;
+	struct gt_arena *arena;
+};
 
 enum gt_code gt_cost_open(const char *link, const char *times, struct gt_arena *a, struct gt_cost_input **out, struct gt_err *err)
 {
@@ -23,8 +28,9 @@ void gt_cost_set_options(struct gt_cost_input *in, const char *options)
 	in->times.options = options;
 }
 
-enum gt_code gt_cost_of(const struct gt_cost_input *in, const struct gt_world_plan *w, struct gt_link *link, struct gt_cost *out,
-                        struct gt_err *err)
+/* Predicts a step of a planned world. Sets *link to the links with their transport. Errors: as of gt_cost_report. */
+static enum gt_code predict_step(const struct gt_cost_input *in, const struct gt_world_plan *w, struct gt_link *link,
+                                 struct gt_cost *out, struct gt_err *err)
 {
 	const struct gt_session *s = w->rank[0];
 	*link = in->link;
@@ -45,7 +51,7 @@ enum gt_code gt_cost_report(void *user, const struct gt_world_plan *w, struct gt
 	const struct gt_cost_input *in = user;
 	struct gt_link link;
 	struct gt_cost c;
-	GT_TRY(gt_cost_of(in, w, &link, &c, err));
+	GT_TRY(predict_step(in, w, &link, &c, err));
 	gt_json_row(j, "cost", GT_STR("transport", link.transport == GT_LINK_NCCL ? "NCCL" : "gloo"),
 	            GT_NUM("bytes_per_s", 1 / link.byte_s, 6), GT_NUM("latency_s", link.latency_s, 6), GT_STR("measured_on", in->times.device),
 	            GT_STR("warning", in->times.doubt ? in->times.doubt : ""),

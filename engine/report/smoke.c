@@ -345,11 +345,8 @@ enum gt_code gt_smoke(struct gt_conf *c, const struct gt_run_opts *o, void (*obs
 	gt_signals_restore();
 	if (code != GT_OK && s.dir && s.dir == o->out)
 		gt_dir_unmake(s.dir, s.existed);
-	if (s.dir && s.dir != o->out && gt_tree_remove(s.dir, &gone) != GT_OK && code == GT_OK) {
-		code = gone.code;
-		if (err)
-			*err = gone;
-	}
+	if (s.dir && s.dir != o->out && gt_tree_remove(s.dir, &gone) != GT_OK && code == GT_OK)
+		code = gt_fail_copy(err, &gone);
 	gt_arena_close(s.arena);
 	return code;
 }

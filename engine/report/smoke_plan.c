@@ -203,16 +203,12 @@ static enum gt_code report_or_make_data(struct gt_conf *c, const char *dir, stru
 	enum gt_content content = gt_format_content(c->data.format);
 	bool table = content == GT_CONTENT_TABLE, text = content == GT_CONTENT_TEXTS;
 	enum gt_code code = gt_check(c, &(struct gt_check_opts){.world = p->ranks}, json, r, &why);
-	if (code == GT_ENOINPUT && table && !c->data.ncolumns) {
-		struct gt_err said = why;
-		gt_fail(&why, code, "%.700s; a smoke test generates rows if data.columns lists the columns, as in configs that `gtrain init` "
-		        "writes", said.msg);
-	}
-	if (code != GT_ENOINPUT || (!text && (!table || !c->data.ncolumns))) {
-		if (err && code != GT_OK)
-			*err = why;
+	if (code == GT_OK)
 		return code;
-	}
+	if (code == GT_ENOINPUT && table && !c->data.ncolumns)
+		gt_fail_suffix(&why, "a smoke test generates rows if data.columns lists the columns, as in configs that `gtrain init` writes");
+	if (code != GT_ENOINPUT || (!text && (!table || !c->data.ncolumns)))
+		return gt_fail_copy(err, &why);
 	GT_TRY(make_data(c, dir, p->ranks, &why, a, p, shown, made, err));
 	return gt_check(*made, &(struct gt_check_opts){.world = p->ranks}, json, r, err);
 }

@@ -202,9 +202,7 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 		gt_conf_at_key(spec->conf, &job[i].err);
 		if (note_missing_split(spec, (enum gt_split)i, &job[i].err, out))
 			continue;
-		if (err)
-			*err = job[i].err;
-		return job[i].code;
+		return gt_fail_copy(err, &job[i].err);
 	}
 	gt_session_hash_contents(spec, out);
 	if (!out->learned && !out->missing[GT_TRAIN] && out->wanted[GT_TRAIN])
@@ -218,13 +216,10 @@ static enum gt_code read_splits(const struct gt_session_spec *spec, struct gt_se
 void gt_session_explain_moved(const struct gt_conf *c, struct gt_err *err)
 {
 	const char *vocab = c->data.text.vocab;
-	if (!err)
-		return;
-	struct gt_err why = *err;
-	gt_fail(err, why.code, "%s; if the data has moved, add -s %s", why.msg,
-	        vocab && *vocab && access(vocab, F_OK) ? "data.vocab=FILE"
-	        : *c->data.root || !c->data.train.n    ? "data.root=DIR"
-	                                               : "'data.train=[\"FILE\"]', and data.test likewise if the config has it");
+	gt_fail_suffix(err, "if the data has moved, add -s %s",
+	               vocab && *vocab && access(vocab, F_OK) ? "data.vocab=FILE"
+	               : *c->data.root || !c->data.train.n    ? "data.root=DIR"
+	                                                      : "'data.train=[\"FILE\"]', and data.test likewise if the config has it");
 }
 
 enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err)

@@ -61,9 +61,6 @@ enum gt_code gt_session_divided(const struct gt_session *s, struct gt_arena *a, 
  * more than 1 GiB of device memory on a rank. It is the same on all ranks. */
 int gt_session_fetch_window(const struct gt_session *s);
 
-/* Returns the number of threads that read samples: data.workers or, if that is 0, the number of the device's threads, or 4 for a GPU. */
-int gt_session_workers(const struct gt_session *s);
-
 /* Sets and checks the transforms for training and for evaluation of the data d. */
 enum gt_code gt_session_set_lists(struct gt_session *s, const struct gt_dataset *d, struct gt_err *err);
 /* Completes the model's inputs from the data d; d NULL: the data was not found, and the config must have all shapes. */

@@ -160,11 +160,10 @@ static enum gt_code fetch_sample(void *user, int thread, int64_t sample, uint64_
 		*absent = true;
 		return gt_skipped_add(f->skipped, f->set, sample, "sample", NULL, why.msg, err);
 	}
+	if (code != GT_OK)
+		gt_fail_copy(err, &why);
 	if (code == GT_EDATA && f->may_skip)
-		return gt_fail(err, code, "%.800s; to skip such files, write data.on_error = \"skip\"; `gtrain check CFG --data --verify` lists "
-		               "them", why.msg);
-	if (code != GT_OK && err)
-		*err = why;
+		gt_fail_suffix(err, "to skip such files, write data.on_error = \"skip\"; `gtrain check CFG --data --verify` lists them");
 	return code;
 }
 
@@ -198,7 +197,8 @@ int gt_session_fetch_window(const struct gt_session *s)
 	return window;
 }
 
-int gt_session_workers(const struct gt_session *s)
+/* Returns the number of threads that read samples: data.workers or, if that is 0, the number of the device's threads, or 4 for a GPU. */
+static int count_workers(const struct gt_session *s)
 {
 	int n = (int)s->conf->data.workers;
 	/* the cores of a GPU's host wait for the device and can read; on a CPU, reading threads share the cores with computing threads */
@@ -218,7 +218,7 @@ enum gt_code gt_session_fetch_spec(const struct gt_session *s, enum gt_split spl
 		return GT_OK;
 	spec->fetch.sample = fetch_sample;
 	spec->split = divide_transforms(s, train);
-	spec->workers = gt_session_workers(s);
+	spec->workers = count_workers(s);
 	/* Threads read two batches ahead or, if batches are small, enough samples to keep all threads busy. */
 	int64_t few = part > 0 ? (4 * spec->workers + part - 1) / part : 2;
 	spec->ahead = s->conf->data.prefetch >= 0 ? (int)s->conf->data.prefetch : (int)(few > 2 ? few : 2);

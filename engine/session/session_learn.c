@@ -39,11 +39,12 @@ static enum gt_code compare_learned(const struct gt_session_spec *spec, const st
 		                                         "valid may have other samples than in the run");
 		return GT_OK;
 	}
-	if (code != GT_EDATA)
-		return gt_fail(err, code, "%s", why.msg);
-	return gt_fail(err, code, "%s; %s", why.msg,
-	               out->was.listed ? "the data has not changed since the run; remove the data key that now has a different value"
-	                               : "a resumed run needs the same training data, with the same data.valid, data.limit and seed");
+	gt_fail_copy(err, &why);
+	if (code == GT_EDATA && out->was.listed)
+		gt_fail_suffix(err, "the data has not changed since the run; remove the data key that now has a different value");
+	else if (code == GT_EDATA)
+		gt_fail_suffix(err, "a resumed run needs the same training data, with the same data.valid, data.limit and seed");
+	return code;
 }
 
 /* Fits out->learned to the training samples. If it already has the facts of a checkpoint, only compares them with the samples. */

@@ -41,10 +41,8 @@ static enum gt_code check_same_layout(struct gt_session *s, struct gt_err *err)
 	GT_TRY(gt_memstream_close(f, &m, &text, NULL, err));
 	enum gt_code code = gt_team_compare(s->team, "layout of parameters", text, err);
 	free(text);
-	if (code == GT_ECONFIG && err) {
-		struct gt_err why = *err;
-		gt_fail(err, code, "%s; the processors or the versions of a library may differ", why.msg);
-	}
+	if (code == GT_ECONFIG)
+		gt_fail_suffix(err, "the processors or the versions of a library may differ");
 	return code;
 }
 

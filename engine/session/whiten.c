@@ -26,7 +26,10 @@ static void rotate_jacobi(double *a, double *v, int n, int p, int q)
 	}
 }
 
-void gt_eigen_symmetric(double *a, int n, double *lambda, double *v)
+/* Computes the eigenvalues lambda[n], ascending, and eigenvectors v[n][n] (row i belongs to lambda[i]) of the symmetric matrix a[n][n],
+ * which it overwrites. The method is cyclic Jacobi rotation (Golub and Van Loan, "Matrix Computations", section 8.5). In each eigenvector
+ * the element of largest magnitude is positive. */
+static void solve_symmetric(double *a, int n, double *lambda, double *v)
 {
 	double total = 0;
 	for (int i = 0; i < n * n; i++) {
@@ -119,7 +122,7 @@ enum gt_code gt_whiten(struct gt_session *s, const struct gt_param *p, void *pla
 	for (int i = 0; i < n; i++)
 		for (int k = i; k < n; k++)
 			moments[k * n + i] = moments[i * n + k] /= count;
-	gt_eigen_symmetric(moments, n, lambda, v);
+	solve_symmetric(moments, n, lambda, v);
 	for (int64_t i = 0; i < out / 2; i++)
 		for (int k = 0; k < n; k++) {
 			double l = lambda[first + i] > 0 ? lambda[first + i] : 0, w = v[(first + i) * n + k] / sqrt(l + p->init_eps);

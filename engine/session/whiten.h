@@ -14,9 +14,4 @@
  * delivers them without augmentation. The result depends only on data and config. */
 enum gt_code gt_whiten(struct gt_session *s, const struct gt_param *p, void *plain, struct gt_err *err);
 
-/* Computes the eigenvalues lambda[n], ascending, and eigenvectors v[n][n] (row i belongs to lambda[i]) of the symmetric matrix a[n][n],
- * which it overwrites. The method is cyclic Jacobi rotation (Golub and Van Loan, "Matrix Computations", section 8.5). In each eigenvector
- * the element of largest magnitude is positive. */
-void gt_eigen_symmetric(double *a, int n, double *lambda, double *v);
-
 #endif

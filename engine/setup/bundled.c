@@ -108,7 +108,7 @@ enum gt_code gt_bundled_list(struct gt_arena *a, struct gt_bundled **rows, int *
 	GT_TRY(find_folder(dir, err));
 	int found = scandir(dir, &names, is_config_entry, by_name);
 	if (found < 0)
-		return gt_fail(err, GT_ENOINPUT, "%s: %s", dir, strerror(errno));
+		return gt_fail_errno(err, GT_ENOINPUT, errno, "%s", dir);
 	*n = found;
 	*rows = gt_arena_alloc(a, (size_t)found + 1, sizeof **rows);
 	enum gt_code code = *rows ? GT_OK : gt_fail_memory(err, 0);

@@ -174,9 +174,7 @@ static enum gt_code inspect_other_splits(struct look *l, const struct gt_dataset
 		gt_dataset_free(&other);
 		if (code == GT_OK || code == GT_ENOINPUT)
 			continue;
-		if (err)
-			*err = why;
-		return code;
+		return gt_fail_copy(err, &why);
 	}
 	return GT_OK;
 }
@@ -452,7 +450,7 @@ enum gt_code gt_init_config(const struct gt_init_spec *spec, char **text, struct
 	*text = NULL;
 	if (!realpath(spec->path, root))
 		return errno == ENOENT ? gt_fail(err, GT_ENOINPUT, "%s: there is no such file or folder", spec->path)
-		                       : gt_fail(err, GT_ENOINPUT, "%s: cannot open: %s", spec->path, strerror(errno));
+		                       : gt_fail_errno(err, GT_ENOINPUT, errno, "%s: cannot open", spec->path);
 	GT_TRY(check_path(root, err));
 	size_t n = (size_t)snprintf(path, sizeof path, "%s", spec->path);
 	/* removes slashes at the end, because file names in messages begin with this path */

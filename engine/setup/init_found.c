@@ -138,7 +138,7 @@ enum gt_code gt_init_nothing(const char *path, struct gt_err *err)
 		return gt_fail(err, GT_EDATA, "%s", text);
 	int64_t nested = f.images + f.texts - f.direct;
 	if (!gt_init_count_files(path, kind, &why) && (nested || why.code == GT_EFAIL || why.code == GT_ENOINPUT))
-		return gt_fail(err, why.code, "%s", why.msg);
+		return gt_fail_copy(err, &why);
 	snprintf(text, sizeof text, "; found %lld %s outside folders of classes: make a folder for each class",
 	         (long long)f.direct, what);
 	return gt_fail(err, GT_ENOINPUT, "%.400s: expected a folder of images or of texts (.txt) for each class, CLASS/x.jpg or "

@@ -94,7 +94,7 @@ static enum gt_code match_graph(struct gt_conf *c, const struct gt_st_file *f, b
 	*same = found == GT_OK && !match.report.nunused && count_missing(&match.report) <= 2;
 	gt_arena_close(a);
 	if (found == GT_EFAIL && code == GT_OK)
-		return gt_fail(err, found, "%s", differ.msg);
+		return gt_fail_copy(err, &differ);
 	return code;
 }
 

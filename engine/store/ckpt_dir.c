@@ -107,7 +107,7 @@ static enum gt_code check_writable(const char *dir, struct gt_err *err)
 	strcat(name, nonce);
 	GT_TRY(gt_path_join(path, dir, name, err));
 	if (mkdir(path, 0777) || rmdir(path))
-		return gt_fail(err, GT_ECANTCREAT, "%s: cannot write in this directory: %s", dir, strerror(errno));
+		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot write in this directory", dir);
 	return GT_OK;
 }
 
@@ -289,7 +289,7 @@ static enum gt_code remove_old_checkpoints(struct gt_ckpt_dir *d, struct gt_ckpt
 		snprintf(e[i].name + strlen(e[i].name), GT_CKPT_NAME - strlen(e[i].name), ".old-%s", nonce);
 		GT_TRY(gt_path_join(gone, d->path, e[i].name, err));
 		if (rename(path, gone))
-			return gt_fail(err, GT_EIO, "%s: cannot rename: %s", path, strerror(errno));
+			return gt_fail_errno(err, GT_EIO, errno, "%s: cannot rename", path);
 		e[i].kind = GT_CKPT_LEFTOVER;
 		victims++;
 	}

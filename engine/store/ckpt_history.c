@@ -46,7 +46,7 @@ static enum gt_code rename_entry(const char *dir, const char *name, const char *
 	if (renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_NOREPLACE)) {
 		struct stat st;
 		if ((errno != EINVAL && errno != ENOSYS) || !lstat(path, &st) || rename(from, path))
-			return gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", from, path, strerror(errno));
+			return gt_fail_errno(err, GT_EIO, errno, "%s: cannot rename to %s", from, path);
 	}
 	return GT_OK;
 }
@@ -61,7 +61,7 @@ static enum gt_code create_link(const char *history, const char *link, int64_t s
 	GT_TRY(gt_path_join(target, history, name, err));
 	if (lstat(target, &st)) /* the checkpoint was not moved to the history, because it belongs to the new line */
 		return GT_OK;
-	return symlink(name, path) && errno != EEXIST ? gt_fail(err, GT_EIO, "%s: cannot make symlink: %s", path, strerror(errno)) : GT_OK;
+	return symlink(name, path) && errno != EEXIST ? gt_fail_errno(err, GT_EIO, errno, "%s: cannot make symlink", path) : GT_OK;
 }
 
 /* Creates the symlinks `best` and `latest` in a history. */
@@ -225,7 +225,7 @@ enum gt_code gt_ckpt_next_commit(const char *dir, int64_t serial, struct gt_err 
 		int64_t of = 0;
 		DIR *d = opendir(dir);
 		if (!d)
-			return gt_fail(err, GT_EIO, "%s: cannot open: %s", dir, strerror(errno));
+			return gt_fail_errno(err, GT_EIO, errno, "%s: cannot open", dir);
 		for (struct dirent *e; !file && (errno = 0, e = readdir(d));) {
 			strcpy(name, e->d_name);
 			file = parse_next_name(name, &of);
@@ -233,7 +233,7 @@ enum gt_code gt_ckpt_next_commit(const char *dir, int64_t serial, struct gt_err 
 		int why = file ? 0 : errno;
 		closedir(d);
 		if (why)
-			return gt_fail(err, GT_EIO, "%s: cannot list: %s", dir, strerror(why));
+			return gt_fail_errno(err, GT_EIO, why, "%s: cannot list", dir);
 		if (!file)
 			return GT_OK;
 		if (of <= serial && !strstr(file, ".tmp-")) {

@@ -176,11 +176,8 @@ static enum gt_code open_newest(struct search *s, const struct gt_ckpt_entry *e,
 		}
 		/* The search continues with an older checkpoint only if this one is damaged or the disk has an error. After any other error, for
 		 * example if memory is short, this checkpoint may be good. */
-		if (one != GT_EDATA && one != GT_EIO) {
-			if (err)
-				*err = why;
-			return one;
-		}
+		if (one != GT_EDATA && one != GT_EIO)
+			return gt_fail_copy(err, &why);
 		if (!damaged++)
 			s->first = why;
 		if (s->warn)
@@ -334,7 +331,7 @@ enum gt_code gt_ckpt_run_dir(const char *path, char *dir, int64_t *step, struct 
 			return GT_OK;
 	}
 	if (!realpath(path, real))
-		return gt_fail(err, GT_EIO, "%s: cannot find the absolute path: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s: cannot find the absolute path", path);
 	copy_last_name(real, name);
 	if (gt_ckpt_name_parse(name, step) == GT_CKPT_STEP)
 		return gt_path_parent(dir, real, err);
@@ -356,7 +353,7 @@ enum gt_code gt_ckpt_open(const char *path, const char *which, bool verify, void
 		return gt_fail(err, GT_ENOINPUT, "%s: expected a run directory or a checkpoint, but this path does not exist%s", path,
 		               gt_ckpt_near(path, near, sizeof near));
 	if (stat(path, &st))
-		return gt_fail(err, errno == ENOENT || errno == ENOTDIR ? GT_ENOINPUT : GT_EIO, "%s: cannot open: %s", path, strerror(errno));
+		return gt_fail_errno(err, errno == ENOENT || errno == ENOTDIR ? GT_ENOINPUT : GT_EIO, errno, "%s: cannot open", path);
 	if (!S_ISDIR(st.st_mode))
 		return gt_fail(err, GT_EDATA, "%s: expected a run directory or a checkpoint, got a file%s", path,
 		               gt_ckpt_near(path, near, sizeof near));

@@ -105,7 +105,7 @@ static enum gt_code write_all(struct save *s, struct gt_err *err)
 	GT_TRY(gt_path_join(s->tmp, s->dir->path, name, err));
 	s->manifest = (struct gt_ckpt_manifest){.meta = *s->meta, .serial = s->dir->serial + 1, .parent = s->dir->parent};
 	if (mkdir(s->tmp, 0777))
-		return gt_fail(err, GT_EIO, "%s: cannot create directory: %s", s->tmp, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s: cannot create directory", s->tmp);
 	GT_TRY(write_tensors(s, GT_CKPT_MODEL, err));
 	GT_TRY(write_tensors(s, GT_CKPT_OPTIMIZER, err));
 	GT_TRY(write_listed_text(s, GT_CKPT_CONFIG, s->meta->config, err));
@@ -124,32 +124,30 @@ static enum gt_code rename_to_final(struct save *s, struct gt_err *err)
 	char prev[GT_PATH_SIZE], name[GT_CKPT_NAME], nonce[GT_NONCE_SIZE];
 	if (lstat(s->to, &st)) {
 		if (errno != ENOENT)
-			return gt_fail(err, GT_EIO, "%s: cannot stat: %s", s->to, strerror(errno));
+			return gt_fail_errno(err, GT_EIO, errno, "%s: cannot stat", s->to);
 		if (rename(s->tmp, s->to))
-			return gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", s->tmp, s->to, strerror(errno));
+			return gt_fail_errno(err, GT_EIO, errno, "%s: cannot rename to %s", s->tmp, s->to);
 		s->tmp[0] = 0;
 		return GT_OK;
 	}
 	if (!renameat2(AT_FDCWD, s->tmp, AT_FDCWD, s->to, RENAME_EXCHANGE))
 		return GT_OK;
 	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
-		return gt_fail(err, GT_EIO, "%s: cannot exchange it with %s: %s", s->tmp, s->to, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s: cannot exchange it with %s", s->tmp, s->to);
 	gt_ckpt_name_print(name, s->meta->step);
 	gt_nonce(nonce);
 	strcat(strcat(name, ".prev-"), nonce);
 	GT_TRY(gt_path_join(prev, s->dir->path, name, err));
 	if (rename(s->to, prev))
-		return gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", s->to, prev, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s: cannot rename to %s", s->to, prev);
 	/* The first rename must be durable before the second one. Otherwise, the disk may have only the second rename after a power cut, and
 	 * the older checkpoint, which may belong to a history, would be lost. */
 	enum gt_code code = gt_dir_sync(s->dir->path, err);
 	if (!code && rename(s->tmp, s->to))
-		code = gt_fail(err, GT_EIO, "%s: cannot rename to %s: %s", s->tmp, s->to, strerror(errno));
+		code = gt_fail_errno(err, GT_EIO, errno, "%s: cannot rename to %s", s->tmp, s->to);
 	/* if restoring the name of the older checkpoint fails too, readers use it under its temporary name, and the next run renames it */
-	if (code && rename(prev, s->to) && err) {
-		struct gt_err said = *err;
-		return gt_fail(err, code, "%s; the older checkpoint of this step is now %s", said.msg, name);
-	}
+	if (code && rename(prev, s->to))
+		gt_fail_suffix(err, "the older checkpoint of this step is now %s", name);
 	if (code)
 		return code;
 	strcpy(s->tmp, prev);

@@ -81,11 +81,8 @@ static enum gt_code read_serial(const char *dir, struct gt_ckpt_entry *e, struct
 	GT_TRY(gt_arena_open(&a, err));
 	enum gt_code code = gt_ckpt_manifest_read(path, a, &m, &why);
 	gt_arena_close(a);
-	if (code == GT_EFAIL) { /* lack of memory says nothing about the checkpoint, so the scan fails */
-		if (err)
-			*err = why;
-		return code;
-	}
+	if (code == GT_EFAIL) /* lack of memory says nothing about the checkpoint, so the scan fails */
+		return gt_fail_copy(err, &why);
 	if (code || m.meta.step != e->step)
 		return GT_OK;
 	e->serial = m.serial;
@@ -103,7 +100,7 @@ static enum gt_code list_entries(DIR *d, const char *dir, struct gt_ckpt_entry *
 		errno = 0;
 		struct dirent *e = readdir(d);
 		if (!e)
-			return errno ? gt_fail(err, GT_EIO, "%s: cannot list: %s", dir, strerror(errno)) : GT_OK;
+			return errno ? gt_fail_errno(err, GT_EIO, errno, "%s: cannot list", dir) : GT_OK;
 		enum gt_ckpt_kind kind = gt_ckpt_name_parse(e->d_name, &step);
 		if (kind == GT_CKPT_OTHER)
 			continue;
@@ -129,7 +126,7 @@ enum gt_code gt_ckpt_scan(const char *dir, bool manifests, struct gt_ckpt_entry 
 		if (errno == ENOMEM)
 			return gt_fail_memory(err, 0);
 		bool absent = errno == ENOENT || errno == ENOTDIR;
-		return gt_fail(err, absent ? GT_ENOINPUT : GT_EIO, "%s: cannot open: %s", dir, strerror(errno));
+		return gt_fail_errno(err, absent ? GT_ENOINPUT : GT_EIO, errno, "%s: cannot open", dir);
 	}
 	enum gt_code code = list_entries(d, dir, out, n, err);
 	closedir(d);
@@ -167,7 +164,7 @@ enum gt_code gt_ckpt_link_step(const char *dir, const char *link, int64_t *step,
 	GT_TRY(gt_path_join(path, dir, link, err));
 	ssize_t n = readlink(path, target, sizeof target - 1);
 	if (n < 0 && errno != ENOENT && errno != EINVAL)
-		return gt_fail(err, GT_EIO, "%s: cannot read: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s: cannot read", path);
 	target[n < 0 ? 0 : n] = 0;
 	if (gt_ckpt_name_parse(target, step) != GT_CKPT_STEP)
 		*step = -1;
@@ -192,5 +189,5 @@ enum gt_code gt_ckpt_link_set(const char *dir, const char *link, int64_t step, b
 	if (lstat(path, &st) || !S_ISLNK(st.st_mode))
 		return GT_OK;
 	*changed = true;
-	return unlink(path) && errno != ENOENT ? gt_fail(err, GT_EIO, "%s: cannot remove: %s", path, strerror(errno)) : GT_OK;
+	return unlink(path) && errno != ENOENT ? gt_fail_errno(err, GT_EIO, errno, "%s: cannot remove", path) : GT_OK;
 }

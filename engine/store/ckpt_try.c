@@ -40,7 +40,7 @@ static enum gt_code check_parent(const char *path, struct gt_err *err)
 		why = errno;
 	else
 		why = S_ISDIR(st.st_mode) ? get_write_error(parent) : ENOTDIR;
-	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot create directory: %s", at, strerror(why)) : GT_OK;
+	return why ? gt_fail_errno(err, GT_ECANTCREAT, why, "%s: cannot create directory", at) : GT_OK;
 }
 
 /* Checks whether another process holds the lock. It requests a shared lock and releases it at once, which does not change the file. */
@@ -50,7 +50,7 @@ static enum gt_code check_lock(const char *dir, struct gt_err *err)
 	GT_TRY(gt_path_join(lock, dir, ".lock", err));
 	int fd = open(lock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENOENT ? GT_OK : gt_fail(err, GT_ECANTCREAT, "%s: cannot create: %s", lock, strerror(errno));
+		return errno == ENOENT ? GT_OK : gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot create", lock);
 	int why = flock(fd, LOCK_SH | LOCK_NB) ? errno : 0;
 	ssize_t n = pread(fd, text, sizeof text - 1, 0);
 	text[n > 0 ? n : 0] = 0;
@@ -60,7 +60,7 @@ static enum gt_code check_lock(const char *dir, struct gt_err *err)
 		return gt_fail(err, GT_ECANTCREAT, "another run (pid %ld) uses %s", holder, dir);
 	if (why == EWOULDBLOCK)
 		return gt_fail(err, GT_ECANTCREAT, "another run uses %s", dir);
-	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot lock: %s", lock, strerror(why)) : GT_OK;
+	return why ? gt_fail_errno(err, GT_ECANTCREAT, why, "%s: cannot lock", lock) : GT_OK;
 }
 
 enum gt_code gt_ckpt_dir_check(const char *path, struct gt_err *err)
@@ -70,13 +70,13 @@ enum gt_code gt_ckpt_dir_check(const char *path, struct gt_err *err)
 		return gt_fail(err, GT_ECANTCREAT, "%.200s…: path is too long", path);
 	if (stat(path, &st)) {
 		if (errno == ENOENT && !lstat(path, &st))
-			return gt_fail(err, GT_ECANTCREAT, "%s: cannot create directory: %s", path, strerror(EEXIST));
+			return gt_fail_errno(err, GT_ECANTCREAT, EEXIST, "%s: cannot create directory", path);
 		return errno == ENOENT || errno == ENOTDIR ? check_parent(path, err)
-		                                           : gt_fail(err, GT_ECANTCREAT, "%s: cannot create directory: %s", path, strerror(errno));
+		                                           : gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot create directory", path);
 	}
 	if (!S_ISDIR(st.st_mode))
-		return gt_fail(err, GT_ECANTCREAT, "%s: cannot create directory: %s", path, strerror(ENOTDIR));
+		return gt_fail_errno(err, GT_ECANTCREAT, ENOTDIR, "%s: cannot create directory", path);
 	GT_TRY(check_lock(path, err));
 	int why = get_write_error(path);
-	return why ? gt_fail(err, GT_ECANTCREAT, "%s: cannot write in this directory: %s", path, strerror(why)) : GT_OK;
+	return why ? gt_fail_errno(err, GT_ECANTCREAT, why, "%s: cannot write in this directory", path) : GT_OK;
 }

@@ -130,7 +130,7 @@ static enum gt_code read_header(struct gt_st_file *f, struct gt_err *err)
 static enum gt_code map_file(struct gt_st_file *f, struct gt_err *err)
 {
 	f->map = mmap(NULL, (size_t)f->bytes, PROT_READ, MAP_PRIVATE, f->fd, 0);
-	return f->map != MAP_FAILED ? GT_OK : gt_fail(err, GT_EIO, "%s: cannot map the file into memory: %s", f->path, strerror(errno));
+	return f->map != MAP_FAILED ? GT_OK : gt_fail_errno(err, GT_EIO, errno, "%s: cannot map the file into memory", f->path);
 }
 
 /* Reads the list of tensors of the file. A file of torch.save is accepted only if `map` is set. */

@@ -115,7 +115,7 @@ static enum gt_code read_run(const char *run_dir, const struct gt_sweep_plan *p,
 		return GT_OK;
 	enum gt_code code = gt_run_read(run_dir, a, &r, &why);
 	if (code == GT_EFAIL)
-		return gt_fail(err, code, "%s", why.msg);
+		return gt_fail_copy(err, &why);
 	if (code) /* the trial has no run directory yet, or the files in it are incomplete */
 		return GT_OK;
 	bool here = p->nrungs == 1 || r.epochs == p->rung[t->done];

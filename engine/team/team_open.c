@@ -226,10 +226,10 @@ static void *listen_for_end(void *ctx)
 static enum gt_code start_end_listener(struct opened *o, struct gt_err *err)
 {
 	if ((o->closing = eventfd(0, EFD_CLOEXEC)) < 0)
-		return gt_fail(err, GT_EFAIL, "cannot start the thread that watches for the end of the run: %s", strerror(errno));
+		return gt_fail_errno(err, GT_EFAIL, errno, "cannot start the thread that watches for the end of the run");
 	int rc = gt_team_thread(&o->listens, listen_for_end, o);
 	if (rc)
-		return gt_fail(err, GT_EFAIL, "cannot start the thread that watches for the end of the run: %s", strerror(rc));
+		return gt_fail_errno(err, GT_EFAIL, rc, "cannot start the thread that watches for the end of the run");
 	o->listening = true;
 	return GT_OK;
 }

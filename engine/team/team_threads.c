@@ -2,11 +2,9 @@
 #include "exec/device.h"
 #include "launch/launcher_parts.h"
 #include "team/team_parts.h"
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define OPEN_S 60.0 /* seconds for opening the communicator, in which a thread may fail to get memory */
@@ -114,14 +112,13 @@ static enum gt_code run_all_ranks(struct thread_group *c, struct rank_thread *h,
 	for (int i = 1; i < started; i++)
 		pthread_join(h[i].thread, NULL);
 	if (rc)
-		return gt_fail(err, GT_EFAIL, "cannot start %d threads, one for each rank: %s", n, strerror(rc));
+		return gt_fail_errno(err, GT_EFAIL, rc, "cannot start %d threads, one for each rank", n);
 	if (c->first < 0)
 		return GT_OK;
 	/* If rank 0 failed with the same code as the group, rank 0's error is reported, because it needs no prefix. */
 	struct rank_thread *who = h[0].code == c->code ? &h[0] : &h[c->first];
-	if (err)
-		*err = who->err;
-	if (err && who != h)
+	gt_fail_copy(err, &who->err);
+	if (who != h)
 		gt_fail_prefix(err, "rank %d", c->first);
 	return c->code;
 }

@@ -168,7 +168,7 @@ static enum gt_code send_tokens(int fd, const struct gt_world *w, const struct a
 		int c = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 		if (c < 0 && gt_descriptors_exhausted(errno)) {
 			free(there);
-			return gt_fail(err, GT_EFAIL, "rank 0 cannot accept the other ranks: %s", strerror(errno));
+			return gt_fail_errno(err, GT_EFAIL, errno, "rank 0 cannot accept the other ranks");
 		}
 		if (c < 0)
 			continue;
@@ -197,15 +197,15 @@ static enum gt_code serve_token(struct gt_world *w, const struct sockaddr_un *at
 {
 	struct answer a;
 	if (getrandom(token, GT_TOKEN_SIZE, 0) != GT_TOKEN_SIZE)
-		return gt_fail(err, GT_EFAIL, "cannot get random numbers: %s", strerror(errno));
+		return gt_fail_errno(err, GT_EFAIL, errno, "cannot get random numbers");
 	GT_TRY(gt_loopback_listen(listener, w->addr, &w->port, err));
 	memcpy(a.token, token, sizeof a.token);
 	a.port = (uint32_t)w->port;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	enum gt_code code;
 	if (fd < 0 || bind(fd, (const struct sockaddr *)at, n) || listen(fd, 128))
-		code = errno == EADDRINUSE ? fail_name_taken(w, at, n, err)
-		                           : gt_fail(err, GT_EFAIL, "cannot listen for the other ranks: %s", strerror(errno));
+		code =
+		    errno == EADDRINUSE ? fail_name_taken(w, at, n, err) : gt_fail_errno(err, GT_EFAIL, errno, "cannot listen for the other ranks");
 	else
 		code = send_tokens(fd, w, &a, until, err);
 	gt_fd_close(&fd);
@@ -222,7 +222,7 @@ static enum gt_code request_token(struct gt_world *w, const struct sockaddr_un *
 	for (; gt_clock() < until; poll(NULL, 0, 5)) {
 		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd < 0)
-			return gt_fail(err, GT_EFAIL, "cannot make a socket: %s", strerror(errno));
+			return gt_fail_errno(err, GT_EFAIL, errno, "cannot make a socket");
 		if (connect(fd, (const struct sockaddr *)at, n)) {
 			close(fd);
 			continue;

@@ -89,7 +89,7 @@ enum gt_code gt_side_start(const char *path, char *const *argv, const char *vari
 	if (e) {
 		gt_fd_close(&in[1]);
 		gt_fd_close(&out[0]);
-		return gt_fail(err, GT_EFAIL, "cannot start %.200s: %s", path, strerror(e));
+		return gt_fail_errno(err, GT_EFAIL, e, "cannot start %.200s", path);
 	}
 	p->in = in[1];
 	p->out = out[0];
@@ -100,7 +100,7 @@ enum gt_code gt_side_start(const char *path, char *const *argv, const char *vari
 	return GT_OK;
 }
 
-bool gt_side_ended(struct gt_side_process *p)
+static bool has_ended(struct gt_side_process *p)
 {
 	if (!p->ended && waitpid(p->pid, &p->status, WNOHANG) == p->pid)
 		p->ended = true;
@@ -116,7 +116,7 @@ bool gt_side_wait(struct gt_side_process *p, double wait_s)
 {
 	double end = gt_clock() + wait_s;
 	int before = gt_signals_pending();
-	while (!gt_side_ended(p) && gt_clock() < end && gt_signals_pending() == before)
+	while (!has_ended(p) && gt_clock() < end && gt_signals_pending() == before)
 		pause_for(TICK_S);
 	return p->ended;
 }
@@ -125,10 +125,10 @@ void gt_side_kill(struct gt_side_process *p)
 {
 	gt_fd_close(&p->in);
 	gt_fd_close(&p->out);
-	if (gt_side_ended(p))
+	if (has_ended(p))
 		return;
 	kill(-p->pid, SIGTERM);
-	for (double end = gt_clock() + TERM_S; !gt_side_ended(p) && gt_clock() < end;)
+	for (double end = gt_clock() + TERM_S; !has_ended(p) && gt_clock() < end;)
 		pause_for(TICK_S);
 	kill(-p->pid, SIGKILL);
 	while (!p->ended && waitpid(p->pid, &p->status, 0) < 0 && errno == EINTR)

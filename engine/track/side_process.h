@@ -22,9 +22,6 @@ struct gt_side_process {
 enum gt_code gt_side_start(const char *path, char *const *argv, const char *variable, bool read_output, struct gt_side_process *p,
                            struct gt_err *err);
 
-/* Returns whether the process has ended. */
-bool gt_side_ended(struct gt_side_process *p);
-
 /* Waits until the process has ended, for at most wait_s seconds, or until a signal asks this process to end. Returns whether the process
  * has ended. */
 bool gt_side_wait(struct gt_side_process *p, double wait_s);

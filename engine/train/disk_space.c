@@ -10,7 +10,8 @@
 #define HEADER 160 /* bytes of a tensor's entry in the header of its file, without its name */
 #define FILES 16384 /* bytes for manifest.json and for the last, partly filled block of each file */
 
-int64_t gt_state_bytes(const struct gt_session *s)
+/* Returns the bytes of a checkpoint of the session, rounded up. */
+static int64_t count_bytes(const struct gt_session *s)
 {
 	const struct gt_graph *g = s->space->layout.first;
 	int64_t bytes = FILES + (int64_t)strlen(s->conf->text) + (s->data.facts_text ? (int64_t)strlen(s->data.facts_text) : 0);
@@ -54,7 +55,7 @@ enum gt_code gt_state_check_space(const struct gt_session *s, const char *dir, b
 {
 	char part[GT_PATH_SIZE], need[GT_BYTES_TEXT], all[GT_BYTES_TEXT], room[GT_BYTES_TEXT];
 	struct statvfs fs;
-	int64_t bytes = gt_state_bytes(s), count = count_on_disk(s);
+	int64_t bytes = count_bytes(s), count = count_on_disk(s);
 	*text = 0;
 	GT_TRY(check_residuals(s, err));
 	snprintf(part, sizeof part, "%.*s", (int)gt_ckpt_dir_existing(dir), dir);

@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 struct gt_logfile {
@@ -28,7 +27,7 @@ enum gt_code gt_logfile_create(const char *path, const char *name, struct gt_log
 	snprintf(f->name, sizeof f->name, "%s", name);
 	enum gt_code code = gt_file_create(path, 0666, &f->fd, err);
 	if (code == GT_OK && fcntl(f->fd, F_SETFL, O_APPEND)) { /* append mode, because the user may truncate the file while it is open */
-		code = gt_fail(err, GT_ECANTCREAT, "%s: cannot append: %s", path, strerror(errno));
+		code = gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot append", path);
 		close(f->fd);
 	}
 	if (code) {
@@ -66,7 +65,7 @@ void gt_logfile_sync(struct gt_logfile *f)
 	struct gt_err why = {0};
 	if (!f || !fsync(f->fd))
 		return;
-	gt_fail(&why, GT_EIO, "%s: cannot fsync: %s", f->name, strerror(errno));
+	gt_fail_errno(&why, GT_EIO, errno, "%s: cannot fsync", f->name);
 	keep_first_error(f, &why);
 }
 
@@ -87,10 +86,12 @@ enum gt_code gt_logfile_close(struct gt_logfile *f, struct gt_err *err)
 	if (code)
 		keep_first_error(f, &why);
 	code = f->first.code;
+	if (code)
+		gt_fail_copy(err, &f->first);
 	if (f->lost)
-		gt_fail(err, code, "%s; %lld records of the log are lost, but the checkpoints are complete", f->first.msg, (long long)f->lost);
+		gt_fail_suffix(err, "%lld records of the log are lost, but the checkpoints are complete", (long long)f->lost);
 	else if (code)
-		gt_fail(err, code, "%s; the end of the log may be lost, but the checkpoints are complete", f->first.msg);
+		gt_fail_suffix(err, "the end of the log may be lost, but the checkpoints are complete");
 	free(f);
 	return code;
 }

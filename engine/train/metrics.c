@@ -4,7 +4,6 @@
 #include "base/json_read.h"
 #include "store/ckpt.h"
 #include "train/logfile.h"
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,11 +45,8 @@ static enum gt_code take_line(struct copy *c, struct gt_err *err)
 	const struct gt_json_value *o = NULL;
 	int64_t step;
 	enum gt_code code = c->too_long ? GT_EDATA : gt_json_parse(c->line, c->n, c->path, 4, 4096, c->arena, &o, &why);
-	if (code == GT_EFAIL) { /* parsing ran out of memory, so the line may be correct and must not be dropped */
-		if (err)
-			*err = why;
-		return code;
-	}
+	if (code == GT_EFAIL) /* parsing ran out of memory, so the line may be correct and must not be dropped */
+		return gt_fail_copy(err, &why);
 	const char *event = gt_json_text(gt_json_member(o, "event"));
 	if (code || !event || !gt_json_whole(gt_json_member(o, "step"), &step)) {
 		c->damaged++;

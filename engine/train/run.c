@@ -61,7 +61,7 @@ static enum gt_code keep_first_config(const struct job *j, struct gt_err *err)
 	GT_TRY(gt_path_join(path, j->dir, "first.cfg", err));
 	bool exists = !lstat(path, &st);
 	if (!j->from)
-		return !exists || !unlink(path) ? GT_OK : gt_fail(err, GT_ECANTCREAT, "%s: cannot remove: %s", path, strerror(errno));
+		return !exists || !unlink(path) ? GT_OK : gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot remove", path);
 	const char *text = gt_ckpt_meta(j->from)->config;
 	return exists || !strcmp(text, j->c->text) ? GT_OK : gt_file_replace(path, 0666, text, strlen(text), err);
 }

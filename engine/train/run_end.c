@@ -24,23 +24,16 @@ static const char *failure_status(enum gt_code code, char *buf, size_t size)
 	return buf;
 }
 
-/* Returns whether the error of a call on a file is a lack of space. */
-static bool is_full(enum gt_code code, const char *why)
-{
-	return code == GT_EIO && (strstr(why, strerror(ENOSPC)) || strstr(why, strerror(EDQUOT)));
-}
-
 void gt_run_end_failed(struct gt_trainer *t, enum gt_code code, struct gt_err *err)
 {
 	char status[32], word[GT_PATH_SIZE];
 	struct gt_event ev = {.text = failure_status(code, status, sizeof status), .code = code, .why = err->msg};
 	if (t->started)
 		gt_trainer_end(t, &ev, NULL);
-	if (t->dir && t->dir->serial > 0 && is_full(code, err->msg)) {
-		struct gt_err why = *err;
-		gt_fail(err, code, "%.600s; once there is space, `gtrain resume %.300s` continues the run from its last checkpoint", why.msg,
-		        gt_shell_word(t->dir->path, word, sizeof word));
-	}
+	bool full = code == GT_EIO && (err->sys_errno == ENOSPC || err->sys_errno == EDQUOT);
+	if (full && t->dir && t->dir->serial > 0)
+		gt_fail_suffix(err, "once there is space, `gtrain resume %.300s` continues the run from its last checkpoint",
+		               gt_shell_word(t->dir->path, word, sizeof word));
 }
 
 /* ---- an end that the ranks did not write ---------------------------------------------------------------------------------------- */

@@ -21,8 +21,6 @@ enum gt_code gt_state_check_optimizers(const struct gt_session *s, const struct 
  * has other classes than the checkpoint; from then on, the class names of the checkpoint are used. */
 enum gt_code gt_state_load(struct gt_session *s, const struct gt_ckpt *c, bool optim, struct gt_err *err);
 
-/* Returns the bytes of a checkpoint of the session, rounded up. */
-int64_t gt_state_bytes(const struct gt_session *s);
 /* Compares a checkpoint's size with the free space for dir, which need not exist yet. GT_EIO: no checkpoint fits. text: a warning if one
  * fits, but not all that the run will keep; else "". A resumed run gets no warning, because most of its checkpoints are already on disk. */
 enum gt_code gt_state_check_space(const struct gt_session *s, const char *dir, bool resumes, char *text, size_t size, struct gt_err *err);

@@ -69,7 +69,7 @@ static enum gt_code mark_folder_read(struct walk *w, int fd, bool *first, struct
 	char id[64];
 	int32_t number, before = w->seen.n;
 	if (fstat(fd, &st))
-		return gt_fail(err, GT_EIO, "%s: %s", w->path, strerror(errno));
+		return gt_fail_errno(err, GT_EIO, errno, "%s", w->path);
 	int len = snprintf(id, sizeof id, "%llx:%llx", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
 	GT_TRY(gt_words_add(&w->seen, id, (size_t)len, &number, err));
 	*first = w->seen.n > before;
@@ -115,7 +115,7 @@ static enum gt_code walk_folder(struct walk *w, struct gt_err *err)
 		n = scandir(w->path, &list, is_visible, by_name);
 	if (n < 0 && first && code == GT_OK)
 		code = errno == ENOMEM || errno == EMFILE || errno == ENFILE
-		           ? gt_fail(err, GT_EFAIL, "%s: cannot read the directory: %s", w->path, strerror(errno))
+		           ? gt_fail_errno(err, GT_EFAIL, errno, "%s: cannot read the directory", w->path)
 		           : append_bad_folder(w, GT_ENOINPUT, strerror(errno), err);
 	if (fd >= 0)
 		close(fd);
@@ -245,7 +245,7 @@ static enum gt_code read_list(struct gt_inputs *in, FILE *f, const char *name, s
 			code = add_path(in, line, &there, err);
 	}
 	if (code == GT_OK && ferror(f))
-		code = gt_fail(err, GT_EIO, "%s: cannot read the list: %s", name, strerror(errno));
+		code = gt_fail_errno(err, GT_EIO, errno, "%s: cannot read the list", name);
 	if (code == GT_OK && in->n == begin)
 		code = gt_fail(err, GT_ENOINPUT, "%s: expected a list with a path on each line, got no path", name);
 	if (code == GT_OK && !there)
@@ -271,7 +271,7 @@ enum gt_code gt_inputs_add_list(struct gt_inputs *in, const char *list, struct g
 	}
 	FILE *f = fopen(list, "re");
 	if (!f)
-		return gt_fail(err, GT_ENOINPUT, "%s: cannot open the list: %s", list, strerror(errno));
+		return gt_fail_errno(err, GT_ENOINPUT, errno, "%s: cannot open the list", list);
 	enum gt_code code = read_list(in, f, list, err);
 	fclose(f);
 	return code;
@@ -290,7 +290,7 @@ static enum gt_code copy_stdin(struct gt_inputs *in, struct gt_err *err)
 	in->copy = code == GT_OK ? memfd_create("standard input", MFD_CLOEXEC) : -1;
 	in->copied = in->copy >= 0;
 	if (code == GT_OK && !in->copied)
-		code = gt_fail(err, GT_EFAIL, "standard input: cannot make a copy in memory: %s", strerror(errno));
+		code = gt_fail_errno(err, GT_EFAIL, errno, "standard input: cannot make a copy in memory");
 	while (code == GT_OK && n > 0) {
 		n = read(STDIN_FILENO, buf, PIECE);
 		if (n < 0 && errno == EINTR) {
@@ -298,10 +298,10 @@ static enum gt_code copy_stdin(struct gt_inputs *in, struct gt_err *err)
 			continue;
 		}
 		if (n < 0)
-			code = gt_fail(err, GT_EIO, "standard input: cannot read: %s", strerror(errno));
+			code = gt_fail_errno(err, GT_EIO, errno, "standard input: cannot read");
 		for (ssize_t done = 0, some; code == GT_OK && done < n; done += some)
 			if ((some = write(in->copy, buf + done, (size_t)(n - done))) < 0)
-				code = gt_fail(err, GT_EFAIL, "standard input: cannot copy it to memory: %s", strerror(errno));
+				code = gt_fail_errno(err, GT_EFAIL, errno, "standard input: cannot copy it to memory");
 		all += n > 0 ? (uint64_t)n : 0;
 		if (code == GT_OK && all > GT_DEFAULT_MAX_BYTES)
 			code = gt_fail(err, GT_EDATA, "standard input: expected at most 16 GiB, got more; divide the input");

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* checkpoints of an earlier version lack the epoch and the metric of the best result */
 static void write_best(struct gt_json *j, const struct gt_ckpt_meta *m)
@@ -86,16 +85,7 @@ static enum gt_code copy_model(const struct gt_ckpt *c, const char *path, struct
 		return gt_fail(err, GT_ECANTCREAT, "%s: expected a regular file", path);
 	/* other users may read an export, so the umask determines its mode */
 	GT_TRY(gt_file_create_temporary(tmp, path, 0666, &fd, err));
-	enum gt_code code = gt_st_copy(gt_ckpt_file(c, GT_CKPT_MODEL), fd, tmp, err);
-	if (code)
-		close(fd);
-	else
-		code = gt_file_sync_close(fd, tmp, err);
-	if (!code)
-		code = gt_file_rename(tmp, path, err);
-	if (code)
-		unlink(tmp);
-	return code;
+	return gt_file_commit(gt_st_copy(gt_ckpt_file(c, GT_CKPT_MODEL), fd, tmp, err), fd, tmp, path, err);
 }
 
 struct pieces {

@@ -49,7 +49,7 @@ static enum gt_code predict_lines(struct gt_predictor *p, int64_t *failed, int64
 		(*all)++;
 	}
 	if (code == GT_OK && ferror(stdin))
-		code = gt_fail(err, GT_EIO, "standard input: cannot read: %s", strerror(errno));
+		code = gt_fail_errno(err, GT_EIO, errno, "standard input: cannot read");
 	if (code == GT_OK && !*all && !p->ended)
 		code = gt_fail(err, GT_ENOINPUT, "standard input: expected a text on each line, got nothing");
 	free(line);
@@ -83,9 +83,7 @@ static enum gt_code check_columns(struct gt_predictor *p, const struct gt_inputs
 		struct gt_err why = {0};
 		if (in->v[i].error || gt_table_rows_file(p->rows_of_files, in->v[i].path, &why) != GT_EUSAGE)
 			continue;
-		if (err)
-			*err = why;
-		return GT_EUSAGE;
+		return gt_fail_copy(err, &why);
 	}
 	return GT_OK;
 }
@@ -134,11 +132,8 @@ enum gt_code gt_predict_tables(struct gt_predictor *p, const struct gt_inputs *i
 		enum gt_code code = predict_input(p, &in->v[i], &bad, &why);
 		if (code == GT_OK)
 			continue;
-		if (in->n == 1 || !bad) {
-			if (err)
-				*err = why;
-			return code;
-		}
+		if (in->n == 1 || !bad)
+			return gt_fail_copy(err, &why);
 		(*failed)++;
 		GT_TRY(gt_predictor_add_error(p, in->v[i].name, why.msg, err));
 	}

@@ -260,7 +260,7 @@ static void put_row(struct gt_sample_table *t, const float *z, int64_t n, int32_
 
 static enum gt_code check_written(const struct gt_sample_table *t, struct gt_err *err)
 {
-	return ferror(t->f) ? gt_fail(err, GT_EIO, "%s: cannot write: %s", t->path, strerror(errno)) : GT_OK;
+	return ferror(t->f) ? gt_fail_errno(err, GT_EIO, errno, "%s: cannot write", t->path) : GT_OK;
 }
 
 enum gt_code gt_sample_table_add(struct gt_sample_table *t, const struct gt_output_rows *rows, struct gt_err *err)
@@ -312,7 +312,7 @@ enum gt_code gt_sample_table_finish(struct gt_sample_table *t, struct gt_err *er
 		return check_written(t, err);
 	int fd = dup(fileno(t->f));
 	if (fd < 0)
-		return gt_fail(err, GT_EFAIL, "%s: cannot write: %s", t->path, strerror(errno));
+		return gt_fail_errno(err, GT_EFAIL, errno, "%s: cannot write", t->path);
 	fclose(t->f);
 	t->f = NULL;
 	GT_TRY(gt_file_sync_close(fd, t->path, err));

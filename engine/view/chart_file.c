@@ -60,7 +60,7 @@ enum gt_code gt_chart_check_path(const char *path, const char *option, struct gt
 		return gt_fail(err, GT_EUSAGE, "%s: expected a file name that ends in .svg or .png, got '%.500s'", option, path);
 	GT_TRY(gt_path_parent(parent, path, err));
 	if (access(parent, W_OK | X_OK))
-		return gt_fail(err, GT_ECANTCREAT, "%s: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s", path);
 	return formats[format].make == make_png ? open_plugin(&plugin, err) : GT_OK;
 }
 

@@ -121,7 +121,7 @@ enum gt_code gt_run_curves_open(const char *path, double smooth, struct gt_run_c
 	struct stat st;
 	int64_t step;
 	if (stat(path, &st))
-		return gt_fail(err, GT_ENOINPUT, "%s: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_ENOINPUT, errno, "%s", path);
 	GT_CALLOC(r, 1, err);
 	r->smooth = smooth;
 	r->shown.dir = r->dir;

@@ -118,7 +118,7 @@ enum gt_code gt_run_read(const char *path, struct gt_arena *a, struct gt_run_rec
 	struct stat st;
 	const char *kept;
 	if (stat(path, &st))
-		return gt_fail(err, GT_ENOINPUT, "%s: %s", path, strerror(errno));
+		return gt_fail_errno(err, GT_ENOINPUT, errno, "%s", path);
 	GT_TRY(gt_ckpt_run_dir(path, dir, &step, err));
 	GT_TRY(copy_text(dir, a, &kept, err));
 	enum gt_code code = read_dir(kept, a, out, err);
@@ -214,7 +214,7 @@ static enum gt_code search_dir(struct search *s, const char *dir, int depth, str
 	if (!d && depth)
 		return GT_OK;
 	if (!d)
-		return gt_fail(err, GT_ENOINPUT, "%s: %s", dir, strerror(errno));
+		return gt_fail_errno(err, GT_ENOINPUT, errno, "%s", dir);
 	enum gt_code code = GT_OK;
 	for (struct dirent *e; !code && (e = readdir(d));) {
 		if (*e->d_name == '.' || depth >= MAX_DEPTH)

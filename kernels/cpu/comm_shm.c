@@ -96,10 +96,10 @@ static enum gt_code create_segment(int world, struct gt_comm_boot *out, struct g
 	size_t group = round_up(sizeof(struct shm_head), PAGE), end = group + place_group(world).bytes;
 	struct shm_head h = {.magic = MAGIC, .abi = GT_COMM_ABI, .world = (uint32_t)world, .end = end};
 	if (getrandom(&h.token, sizeof h.token, 0) != sizeof h.token)
-		return gt_fail(err, GT_EFAIL, "getrandom: %s", strerror(errno));
+		return gt_fail_errno(err, GT_EFAIL, errno, "getrandom");
 	int fd = memfd_create("gtrain", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
-		return gt_fail(err, GT_EFAIL, "memfd_create: %s", strerror(errno));
+		return gt_fail_errno(err, GT_EFAIL, errno, "memfd_create");
 	/* Seal the file against shrinking, so that mapped memory stays valid. */
 	if (fchmod(fd, 0600) || allocate_pages(fd, 0, end) || pwrite(fd, &h, sizeof h, 0) != sizeof h ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL)) {
@@ -123,8 +123,7 @@ static enum gt_code open_segment(struct shm_root *r, const struct gt_comm_boot *
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
 	r->fd = boot->fd >= 0 ? fcntl(boot->fd, F_DUPFD_CLOEXEC, 3) : open(path, O_RDWR | O_CLOEXEC);
 	if (r->fd < 0)
-		return gt_fail(err, GT_EPEER, "cannot open the group's shared memory (%s): %s",
-		               boot->fd >= 0 ? "inherited" : path, strerror(errno));
+		return gt_fail_errno(err, GT_EPEER, errno, "cannot open the group's shared memory (%s)", boot->fd >= 0 ? "inherited" : path);
 	struct shm_head h;
 	if (pread(r->fd, &h, sizeof h, 0) != sizeof h || h.magic != MAGIC || h.token != token)
 		return gt_fail(err, GT_EPEER, "the group's shared memory does not belong to the boot record \"%s\"", boot->id);

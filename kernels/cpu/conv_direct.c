@@ -4,11 +4,11 @@
  *
  *     for each band of rows, group, panel, row, block of pixels:    y[pixels][panel] += x[pixels at tap][channel] * w[tap][channel][panel]
  *
- * A band is copied with zeros around it (conv_band.h). The gradient by x is the convolution of dy, with stride - 1 zeros between its
- * pixels, with filters rotated by 180 degrees, in which input and output channels are exchanged. The taps that meet these zeros are left
- * out.
+ * A band is copied with zeros around it (conv_band.h). The gradient by x is a convolution of dy (conv_axis.h) with filters in which input
+ * and output channels are exchanged.
  *
  * Each element is one sum in a fixed order, for any number of threads. */
+#include "cpu/conv_axis.h"
 #include "cpu/conv_band.h"
 #include "cpu/loops.h"
 #include <omp.h>
@@ -23,8 +23,7 @@ struct direct {
 	const float *x, *w, *b, *res;
 	float *y;
 	int64_t images, in, out, p, q, groups; /* in, out: channels of the product; p, q: size of its output */
-	int64_t kernel[2], stride[2], padding[2];
-	int64_t apart[2];         /* dx: the stride of the convolution; forward: 1 */
+	struct gt_conv_axis axis[2];
 	int64_t bands, band_rows; /* bands of an image; rows of the output of a band */
 	struct gt_conv_band band;
 	float *panels; /* [group][panel][tap][in of a group][PANEL], then the bias [group][panel][PANEL] */
@@ -32,23 +31,6 @@ struct direct {
 	int act, finish; /* enum gt_act: act: applied in registers; finish: applied to the whole output at the end */
 	bool dx;
 };
-
-/* The taps of a filter along one axis that meet pixels of the input for a position of the output: begin, begin + apart, …. from: the
- * position in the input of tap `begin`, which may be outside of the image. */
-struct taps {
-	int64_t begin, from;
-};
-
-static int64_t divide_down(int64_t a, int64_t b)
-{
-	return a >= 0 ? a / b : -((-a + b - 1) / b);
-}
-
-static inline struct taps find_taps(const struct direct *k, int axis, int64_t at)
-{
-	int64_t apart = k->apart[axis], first = at * k->stride[axis] - k->padding[axis], from = -divide_down(-first, apart);
-	return (struct taps){from * apart - first, from};
-}
 
 static int64_t count_panels(const struct direct *k)
 {
@@ -81,7 +63,7 @@ static const struct gt_operand_slot slots[] = {GT_SLOTS(direct, x, w, b, res, y)
 static void pack_panels(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct direct *k = ctx;
-	int64_t in = k->in / k->groups, out = k->out / k->groups, taps = k->kernel[0] * k->kernel[1], panels = count_panels(k);
+	int64_t in = k->in / k->groups, out = k->out / k->groups, taps = k->axis[0].kernel * k->axis[1].kernel, panels = count_panels(k);
 	for (int64_t unit = begin; unit < end; unit++) {
 		int64_t group = unit / panels, first = unit % panels * PANEL, n = out - first < PANEL ? out - first : PANEL;
 		float *to = k->panels + unit * taps * in * PANEL, *bias = k->panels + k->groups * panels * taps * in * PANEL + unit * PANEL;
@@ -106,7 +88,7 @@ static void compute_bands(const void *ctx, int64_t begin, int64_t end)
 	for (int64_t unit = begin; unit < end; unit++) {
 		int64_t image = unit / k->bands, first = unit % k->bands * k->band_rows;
 		int64_t last = first + k->band_rows < k->p ? first + k->band_rows : k->p;
-		int64_t from = find_taps(k, 0, first).from;
+		int64_t from = gt_conv_find_taps(&k->axis[0], first).from;
 		gt_conv_band_copy(&k->band, k->x + image * k->band.h * k->band.wide * k->in, from, k->band.rows, band);
 		choose_rows()(k, band, image, first, last);
 	}
@@ -118,7 +100,7 @@ static enum gt_code launch_direct(struct gt_dev *dev, struct gt_kernel *head, co
 	int64_t panels = k->groups * count_panels(k);
 	(void)err;
 	k->panels = a->scratch;
-	k->work = k->panels + panels * PANEL * (k->kernel[0] * k->kernel[1] * (k->in / k->groups) + 1);
+	k->work = k->panels + panels * PANEL * (k->axis[0].kernel * k->axis[1].kernel * (k->in / k->groups) + 1);
 	gt_cpu_for(dev, panels, 1, 1, pack_panels, k);
 	gt_cpu_for(dev, k->images * k->bands, 1, 1, compute_bands, k);
 	if (k->finish)
@@ -141,13 +123,14 @@ static bool supports_shape(const struct gt_attr_conv2d *a, int64_t in, int64_t o
 /* Divides the output into bands, and describes the copies of their input. */
 static void choose_bands(struct direct *k, const struct gt_tdesc *x)
 {
-	int64_t most = (k->in < 16 ? BAND_FEW : BAND) / k->q, rows = most > 1 ? most : 1, from = find_taps(k, 1, 0).from;
-	k->bands = (k->p + rows - 1) / rows;
+	const struct gt_conv_axis *rows = &k->axis[0], *cols = &k->axis[1];
+	int64_t most = (k->in < 16 ? BAND_FEW : BAND) / k->q, from = gt_conv_find_taps(cols, 0).from;
+	k->bands = most > 1 ? (k->p + most - 1) / most : k->p;
 	k->band_rows = (k->p + k->bands - 1) / k->bands;
 	/* The last tap of the last position, relative to the first tap of the first one, of any band. */
 	k->band = (struct gt_conv_band){.h = x->dim[2], .wide = x->dim[3], .in = k->in, .left = -from, .ld = gt_conv_band_ld(k->in)};
-	k->band.rows = ((k->band_rows - 1) * k->stride[0] + k->kernel[0] - 1) / k->apart[0] + 2;
-	k->band.cols = divide_down((k->q - 1) * k->stride[1] - k->padding[1] + k->kernel[1] - 1, k->apart[1]) + 1 - from;
+	k->band.rows = ((k->band_rows - 1) * rows->stride + rows->kernel - 1) / rows->apart + 2;
+	k->band.cols = gt_conv_divide_down((k->q - 1) * cols->stride - cols->padding + cols->kernel - 1, cols->apart) + 1 - from;
 }
 
 enum gt_code gt_cpu_conv_direct(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -166,14 +149,12 @@ enum gt_code gt_cpu_conv_direct(struct gt_dev *dev, const struct gt_opcall *call
 	k->dx = dx;
 	k->groups = a->groups > 1 ? a->groups : 1;
 	k->images = x->dim[0], k->in = x->dim[1], k->out = y->dim[1], k->p = y->dim[2], k->q = y->dim[3];
-	for (int i = 0; i < 2; i++) {
-		k->kernel[i] = a->kernel[i], k->stride[i] = dx ? 1 : a->stride[i], k->apart[i] = dx ? a->stride[i] : 1;
-		k->padding[i] = dx ? a->kernel[i] - 1 - a->padding[i] : a->padding[i];
-	}
+	for (int i = 0; i < 2; i++)
+		k->axis[i] = gt_conv_axis_of(a, i, dx);
 	choose_bands(k, x);
 	if (!dx)
 		*(a->act == GT_ACT_RELU || a->act == GT_ACT_RELU6 ? &k->act : &k->finish) = a->act;
-	int64_t panels = k->groups * count_panels(k) * PANEL * (k->kernel[0] * k->kernel[1] * (k->in / k->groups) + 1);
+	int64_t panels = k->groups * count_panels(k) * PANEL * (k->axis[0].kernel * k->axis[1].kernel * (k->in / k->groups) + 1);
 	k->loop.head.scratch = (size_t)(panels + gt_cpu_threads(dev) * gt_conv_band_floats(&k->band)) * sizeof(float);
 	gt_cpu_choose_plain(w);
 	*out = &k->loop.head;

@@ -7,8 +7,9 @@
  * is copied too, because its pixels are far apart. A block of weights, a few values of x by a panel of dy, stays in registers while the sum
  * runs over the pixels of the band. Its sums are added to those of a part of the rows; at the end, the parts are added in order. The parts
  * depend on the shapes only, not on the number of threads. */
+#include "base/arena.h"
 #include "cpu/conv_band.h"
-#include "cpu/loops.h"
+#include "cpu/conv_sums.h"
 #include <omp.h>
 #include <stdlib.h>
 
@@ -26,13 +27,11 @@ struct direct_dw {
 	int64_t bands, band_rows;        /* bands of an image; rows of dy of a band */
 	struct gt_conv_band band;
 	int64_t values, panels;          /* of a group: values of x that a pixel of dy meets, [tap][in]; panels of output channels */
-	int64_t parts, slices, sums;     /* slices: of the panels; sums: floats of the sums of a part, [group][panel][value][width] */
-	int64_t *at;                     /* for each weight [out][in of a group][tap], its position in dw; NULL: dw is plain */
+	struct gt_conv_sums sums;        /* a part: [group][panel][value][width] */
+	int64_t slices;                  /* of the panels */
 	int64_t *from;                   /* for each value, its distance from the first one in the band */
-	float *part;                     /* sums of the parts */
 	float *work;                     /* for each thread: a band, and a panel of dy */
-	size_t bytes;            /* of dw with its padding, which is 0; 0: it has none */
-	bool add_dw, add_db;
+	bool add_db;
 };
 
 struct dw_isa {
@@ -75,13 +74,13 @@ static void sum_units(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct direct_dw *k = ctx;
 	float *band = k->work + omp_get_thread_num() * work_floats(k), *panel = band + gt_conv_band_floats(&k->band);
-	int64_t panels = k->groups * k->panels, size = k->sums / panels;
+	int64_t panels = k->groups * k->panels, size = k->sums.panel_step;
 	for (int64_t unit = begin; unit < end; unit++) {
-		int64_t part = unit / k->slices, slice = unit % k->slices, all = k->images * k->p, last = all * (part + 1) / k->parts;
+		int64_t part = unit / k->slices, slice = unit % k->slices, all = k->images * k->p, last = all * (part + 1) / k->sums.parts;
 		int64_t first = panels * slice / k->slices, stop = panels * (slice + 1) / k->slices;
-		float *sum = k->part + part * k->sums;
+		float *sum = k->sums.part + part * k->sums.floats;
 		memset(sum + first * size, 0, (size_t)((stop - first) * size) * sizeof *sum);
-		for (int64_t r = all * part / k->parts, rows; r < last; r += rows) {
+		for (int64_t r = all * part / k->sums.parts, rows; r < last; r += rows) {
 			int64_t p = r % k->p;
 			rows = k->p - p < k->band_rows ? k->p - p : k->band_rows;
 			rows = last - r < rows ? last - r : rows;
@@ -92,35 +91,15 @@ static void sum_units(const void *ctx, int64_t begin, int64_t end)
 	}
 }
 
-/* Adds the parts of the weights of output channels [begin, end) and stores them. */
-static void store_weights(const void *ctx, int64_t begin, int64_t end)
-{
-	const struct direct_dw *k = ctx;
-	int64_t in = k->in / k->groups, out = k->out / k->groups, taps = k->values / in, width = k->isa->width;
-	for (int64_t o = begin; o < end; o++) {
-		const float *panel = k->part + (o / out * k->panels + o % out / width) * k->values * width + o % out % width;
-		for (int64_t i = 0; i < in; i++)
-			for (int64_t t = 0; t < taps; t++) {
-				const float *part = panel + (t * in + i) * width;
-				int64_t w = (o * in + i) * taps + t;
-				float *to = k->dw + (k->at ? k->at[w] : w), sum = part[0];
-				for (int64_t j = 1; j < k->parts; j++)
-					sum += part[j * k->sums];
-				*to = sum + (k->add_dw ? *to : 0);
-			}
-	}
-}
-
 static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	struct direct_dw *k = gt_cpu_loop_bind(head, a);
 	(void)err;
-	k->part = a->scratch;
-	k->work = k->part + k->parts * k->sums;
-	gt_cpu_for(dev, k->parts * k->slices, 1, 1, sum_units, k);
-	if (k->bytes && !k->add_dw)
-		memset(k->dw, 0, k->bytes);
-	gt_cpu_for(dev, k->out, 16384 / (k->values * k->parts) + 1, 1, store_weights, k);
+	k->sums.dw = k->dw;
+	k->sums.part = a->scratch;
+	k->work = k->sums.part + k->sums.parts * k->sums.floats;
+	gt_cpu_for(dev, k->sums.parts * k->slices, 1, 1, sum_units, k);
+	gt_conv_sums_store(dev, &k->sums);
 	if (k->db)
 		gt_cpu_sum_bias(dev, &(struct gt_cpu_bias){k->dy, k->db, k->images, k->p * k->q, k->out, k->add_db});
 	return GT_OK;
@@ -129,7 +108,7 @@ static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *head, const 
 static void release_dw(struct gt_kernel *head)
 {
 	struct direct_dw *k = (struct direct_dw *)head;
-	free(k->at);
+	free(k->sums.at);
 	free(k->from);
 	free(k);
 }
@@ -146,22 +125,33 @@ static bool supports_shape(const struct gt_attr_conv2d *a, int64_t in, int64_t o
 	return in < 16 || a->stride[0] > 1 || a->stride[1] > 1;
 }
 
-/* Allocates the positions of the weights and of the values. */
-static enum gt_code fill_tables(struct direct_dw *k, const struct gt_tdesc *dw, struct gt_err *err)
+/* Allocates the positions of the values. */
+static enum gt_code fill_positions(struct direct_dw *k, struct gt_err *err)
 {
-	int64_t in = k->in / k->groups, taps = k->values / in, weights = k->out * k->values;
-	bool plain = gt_tdesc_plain(dw);
-	k->at = plain ? NULL : malloc((size_t)weights * sizeof *k->at);
+	int64_t in = k->in / k->groups;
 	k->from = malloc((size_t)k->values * sizeof *k->from);
-	if ((!plain && !k->at) || !k->from)
-		return gt_fail(err, GT_EFAIL, "out of memory");
-	for (int64_t i = 0; !plain && i < weights; i++) {
-		int64_t t = i % taps, index[4] = {i / taps / in, i / taps % in, t / k->kernel[1], t % k->kernel[1]};
-		k->at[i] = gt_tdesc_offset(dw, index);
-	}
+	if (!k->from)
+		return gt_fail_memory(err, (size_t)k->values * sizeof *k->from);
 	for (int64_t i = 0; i < k->values; i++)
 		k->from[i] = (i / in / k->kernel[1] * k->band.cols + i / in % k->kernel[1]) * k->band.ld + i % in;
 	return GT_OK;
+}
+
+/* Chooses the parts, and the order of the sums in a part. */
+static void choose_parts(struct direct_dw *k)
+{
+	struct gt_conv_sums *s = &k->sums;
+	s->width = k->isa->width;
+	s->in_step = s->width;
+	s->tap_step = k->in / k->groups * s->width;
+	s->panel_step = k->values * s->width;
+	s->group_step = k->panels * s->panel_step;
+	s->floats = k->groups * s->group_step;
+	s->parts = SUMS / s->floats < PARTS ? SUMS / s->floats : PARTS;
+	s->parts = s->parts < 1 ? 1 : s->parts < k->images * k->p ? s->parts : k->images * k->p;
+	k->slices = (PARTS + s->parts - 1) / s->parts;
+	if (k->slices > k->groups * k->panels)
+		k->slices = k->groups * k->panels;
 }
 
 enum gt_code gt_cpu_conv_direct_dw(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -188,18 +178,11 @@ enum gt_code gt_cpu_conv_direct_dw(struct gt_dev *dev, const struct gt_opcall *c
 	k->band.cols = (k->q - 1) * k->stride[1] + k->kernel[1];
 	k->values = k->kernel[0] * k->kernel[1] * (k->in / k->groups);
 	k->panels = (k->out / k->groups + k->isa->width - 1) / k->isa->width;
-	k->sums = k->groups * k->panels * k->values * k->isa->width;
-	k->parts = SUMS / k->sums < PARTS ? SUMS / k->sums : PARTS;
-	k->parts = k->parts < 1 ? 1 : k->parts < k->images * k->p ? k->parts : k->images * k->p;
-	k->slices = (PARTS + k->parts - 1) / k->parts;
-	if (k->slices > k->groups * k->panels)
-		k->slices = k->groups * k->panels;
-	k->add_dw = gt_opcall_adds(call, "dw");
+	choose_parts(k);
 	k->add_db = gt_opcall_adds(call, "db");
-	k->loop.head.scratch = (size_t)(k->parts * k->sums + gt_cpu_threads(dev) * work_floats(k)) * sizeof(float);
-	gt_cpu_choose_plain(dw);
-	k->bytes = gt_tdesc_padded(dw) > gt_tdesc_count(dw) ? gt_tdesc_bytes(dw) : 0;
-	enum gt_code code = fill_tables(k, dw, err);
+	k->loop.head.scratch = (size_t)(k->sums.parts * k->sums.floats + gt_cpu_threads(dev) * work_floats(k)) * sizeof(float);
+	enum gt_code code = gt_conv_sums_init(&k->sums, call, err);
+	code = code == GT_OK ? fill_positions(k, err) : code;
 	if (code != GT_OK) {
 		release_dw(&k->loop.head);
 		return code;

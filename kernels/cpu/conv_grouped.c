@@ -4,12 +4,13 @@
  * group is distributed to the lanes of its group. A row of the output is computed a few pixels at a time, which share the load of each
  * weight; bias, residual and activation are applied in registers.
  *
- * The gradient by x is the convolution of dy, with stride - 1 zeros between its pixels, with filters rotated by 180 degrees, in which the
- * input and the output channels of a group are exchanged. The taps that meet these zeros are left out: with stride 2 each pixel of dx has
- * only every second row and column of the filter.
+ * The gradient by x is a convolution of dy (conv_axis.h) with filters in which the input and the output channels of a group are exchanged:
+ * with stride 2 each pixel of dx has only every second row and column of the filter.
  *
  * Each element is one sum in the order of the filter, for any number of threads. */
-#include "cpu/loops.h"
+#include "base/arena.h"
+#include "cpu/conv_axis.h"
+#include "cpu/conv_sums.h"
 #include <string.h>
 
 #define MOST 8   /* maximum number of channels of a group */
@@ -21,8 +22,8 @@ struct grouped {
 	const float *x, *w, *b, *res;
 	float *y;
 	void (*row)(const struct grouped *k, int64_t row); /* computes row `row` of all images' rows */
-	int64_t channels, h, wide, p, q, kernel[2], stride[2], padding[2];
-	int64_t apart[2];        /* dx: the stride of the convolution; forward: 1 */
+	int64_t channels, h, wide, p, q;
+	struct gt_conv_axis axis[2];
 	int64_t size;            /* number of channels of a group */
 	int32_t lanes[MOST][16]; /* for each channel of a group, the lanes of the input that are multiplied with a vector of its weights */
 	int act, finish;         /* enum gt_act: act: applied to each row in registers; finish: applied to the whole output at the end */
@@ -38,25 +39,21 @@ struct taps {
 	int64_t begin, end, from;
 };
 
-static inline struct taps find_taps(const struct grouped *k, int axis, int64_t at)
+static inline struct taps find_taps_inside(const struct grouped *k, int axis, int64_t at)
 {
-	int64_t apart = k->apart[axis], size = axis ? k->wide : k->h, first = at * k->stride[axis] - k->padding[axis];
-	struct taps t = {.begin = -first, .end = (size - 1) * apart - first + 1};
-	if (first >= 0)
-		t.begin = apart > 1 ? (apart - first % apart) % apart : 0;
-	t.from = apart > 1 ? (first + t.begin) / apart : first + t.begin;
-	if (t.end > k->kernel[axis])
-		t.end = k->kernel[axis];
-	return t;
+	const struct gt_conv_axis *x = &k->axis[axis];
+	struct gt_conv_taps t = gt_conv_find_taps(x, at);
+	int64_t before = t.from < 0 ? -t.from : 0, size = axis ? k->wide : k->h, end = t.begin + (size - 1 - t.from) * x->apart + 1;
+	return (struct taps){t.begin + before * x->apart, end < x->kernel ? end : x->kernel, t.from + before};
 }
 
 /* Returns the number of pixels, from column q on, that use all taps of their kind: 6, 4, 2 or, also at the border, 1. */
 static inline int count_together(const struct grouped *k, int64_t q)
 {
-	int64_t apart = k->apart[1], first = q * k->stride[1] - k->padding[1];
+	int64_t apart = k->axis[1].apart, first = q * k->axis[1].stride - k->axis[1].padding;
 	for (int n = PIXELS; n > 1; n -= 2) {
 		int64_t last = q + (n - 1) * apart;
-		if (first > -apart && last < k->q && last * k->stride[1] - k->padding[1] + k->kernel[1] <= (k->wide - 1) * apart + 1)
+		if (first > -apart && last < k->q && last * k->axis[1].stride - k->axis[1].padding + k->axis[1].kernel <= (k->wide - 1) * apart + 1)
 			return n;
 	}
 	return 1;
@@ -68,14 +65,12 @@ static inline int count_together(const struct grouped *k, int64_t q)
 #pragma GCC push_options
 #pragma GCC target("avx512f")
 #include "cpu/vector_avx512.inc"
-#define PICK(v, lanes) _mm512_permutexvar_ps(_mm512_loadu_si512(lanes), v)
 #include "cpu/conv_grouped.inc"
 #pragma GCC pop_options
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #include "cpu/vector_avx2.inc"
-#define PICK(v, lanes) _mm256_permutevar8x32_ps(v, _mm256_loadu_si256((const __m256i *)(lanes)))
 #include "cpu/conv_grouped.inc"
 #pragma GCC pop_options
 
@@ -95,7 +90,7 @@ static const struct gt_operand_slot slots[] = {GT_SLOTS(grouped, x, w, b, res, y
 
 static void copy_filters(struct grouped *k)
 {
-	int64_t taps = k->kernel[0] * k->kernel[1], n = k->channels, size = k->size;
+	int64_t taps = k->axis[0].kernel * k->axis[1].kernel, n = k->channels, size = k->size;
 	for (int64_t c = 0; c < n; c++)
 		for (int64_t i = 0; i < size; i++) {
 			const int64_t *at = k->at + (k->dx ? (c / size * size + i) * size + c % size : c * size + i) * taps;
@@ -152,16 +147,9 @@ static bool supports_groups(const struct gt_opcall *call, const struct gt_tdesc 
 /* Allocates the filters, and the positions of the weights. */
 static enum gt_code fill_tables(struct grouped *k, const struct gt_tdesc *w, struct gt_err *err)
 {
-	int64_t taps = k->kernel[0] * k->kernel[1], weights = k->channels * k->size * taps;
-	k->filters = calloc((size_t)(weights + k->channels), sizeof *k->filters);
-	k->at = malloc((size_t)weights * sizeof *k->at);
-	if (!k->filters || !k->at)
-		return gt_fail(err, GT_EFAIL, "out of memory: %zu bytes", (size_t)weights * (sizeof *k->at + sizeof *k->filters));
-	for (int64_t i = 0; i < weights; i++) {
-		int64_t t = i % taps, index[4] = {i / taps / k->size, i / taps % k->size, t / k->kernel[1], t % k->kernel[1]};
-		k->at[i] = gt_tdesc_offset(w, index);
-	}
-	return GT_OK;
+	size_t floats = (size_t)(gt_tdesc_count(w) + k->channels);
+	k->filters = calloc(floats, sizeof *k->filters);
+	return k->filters ? gt_conv_positions(w, &k->at, err) : gt_fail_memory(err, floats * sizeof *k->filters);
 }
 
 enum gt_code gt_cpu_conv_grouped(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -184,10 +172,8 @@ enum gt_code gt_cpu_conv_grouped(struct gt_dev *dev, const struct gt_opcall *cal
 	k->size = x->dim[1] / a->groups;
 	k->channels = x->dim[1], k->h = x->dim[2], k->wide = x->dim[3], k->p = y->dim[2], k->q = y->dim[3];
 	k->rows = y->dim[0] * k->p;
-	for (int i = 0; i < 2; i++) {
-		k->kernel[i] = a->kernel[i], k->stride[i] = dx ? 1 : a->stride[i], k->apart[i] = dx ? a->stride[i] : 1;
-		k->padding[i] = dx ? a->kernel[i] - 1 - a->padding[i] : a->padding[i];
-	}
+	for (int i = 0; i < 2; i++)
+		k->axis[i] = gt_conv_axis_of(a, i, dx);
 	for (int64_t i = 0; i < k->size; i++)
 		for (int64_t lane = 0; lane < 16; lane++)
 			k->lanes[i][lane] = (int32_t)(lane / k->size * k->size + i);

@@ -9,7 +9,8 @@
  *
  * The sums of a row are added to those of a part of the rows; at the end, the parts are added in order. The parts depend on the shapes
  * only, not on the number of threads. */
-#include "cpu/loops.h"
+#include "base/arena.h"
+#include "cpu/conv_sums.h"
 #include <string.h>
 
 #define TAPS 64   /* maximum number of taps of a filter */
@@ -41,13 +42,10 @@ struct grouped_dw {
 	void (*add_row)(const struct grouped_dw *k, const struct row *row, float *sum);
 	int64_t images, channels, h, wide, p, q, kernel[2], stride[2], padding[2];
 	int64_t taps, size;      /* size: number of channels of a group */
-	int64_t parts, sums;     /* sums: floats of the sums of a part */
+	struct gt_conv_sums sums; /* a part: [tap][channel of a group of dy][channels of x] */
 	int32_t lanes[MOST][16]; /* for each channel of a group, the lanes of dy that are multiplied with a vector of x */
-	int64_t *at;             /* for each weight [out][in of a group][tap], its position in dw */
 	float *zeros;            /* what taps outside of the image meet */
-	float *part;             /* sums [parts][tap][channel of a group of dy][channels of x] */
-	size_t bytes;            /* of dw with its padding, which is 0; 0: it has none */
-	bool add_dw, add_db;
+	bool add_db;
 };
 
 #if defined(__x86_64__)
@@ -56,14 +54,12 @@ struct grouped_dw {
 #pragma GCC push_options
 #pragma GCC target("avx512f")
 #include "cpu/vector_avx512.inc"
-#define PICK(v, lanes) _mm512_permutexvar_ps(_mm512_loadu_si512(lanes), v)
 #include "cpu/conv_grouped_dw.inc"
 #pragma GCC pop_options
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #include "cpu/vector_avx2.inc"
-#define PICK(v, lanes) _mm256_permutevar8x32_ps(v, _mm256_loadu_si256((const __m256i *)(lanes)))
 #include "cpu/conv_grouped_dw.inc"
 #pragma GCC pop_options
 
@@ -122,40 +118,23 @@ static void sum_parts(const void *ctx, int64_t begin, int64_t end)
 	const struct grouped_dw *k = ctx;
 	struct row row;
 	for (int64_t i = begin; i < end; i++) {
-		float *sum = k->part + i * k->sums;
-		memset(sum, 0, (size_t)k->sums * sizeof *sum);
-		for (int64_t r = k->images * k->p * i / k->parts; r < k->images * k->p * (i + 1) / k->parts; r++) {
+		float *sum = k->sums.part + i * k->sums.floats;
+		memset(sum, 0, (size_t)k->sums.floats * sizeof *sum);
+		for (int64_t r = k->images * k->p * i / k->sums.parts; r < k->images * k->p * (i + 1) / k->sums.parts; r++) {
 			divide_row(k, &row, r / k->p, r % k->p);
 			k->add_row(k, &row, sum);
 		}
 	}
 }
 
-/* Adds the parts of the weights of output channels [begin, end) and stores them. */
-static void store_weights(const void *ctx, int64_t begin, int64_t end)
-{
-	const struct grouped_dw *k = ctx;
-	int64_t size = k->size;
-	for (int64_t o = begin; o < end; o++)
-		for (int64_t i = 0; i < size; i++)
-			for (int64_t t = 0; t < k->taps; t++) {
-				const float *part = k->part + (t * size + o % size) * k->channels + o / size * size + i;
-				float *to = k->dw + k->at[(o * size + i) * k->taps + t], sum = part[0];
-				for (int64_t j = 1; j < k->parts; j++)
-					sum += part[j * k->sums];
-				*to = sum + (k->add_dw ? *to : 0);
-			}
-}
-
 static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *head, const struct gt_launch *a, struct gt_err *err)
 {
 	struct grouped_dw *k = gt_cpu_loop_bind(head, a);
 	(void)err;
-	k->part = a->scratch;
-	gt_cpu_for(dev, k->parts, 1, 1, sum_parts, k);
-	if (k->bytes && !k->add_dw)
-		memset(k->dw, 0, k->bytes);
-	gt_cpu_for(dev, k->channels, 16384 / (k->taps * k->size * k->parts) + 1, 1, store_weights, k);
+	k->sums.dw = k->dw;
+	k->sums.part = a->scratch;
+	gt_cpu_for(dev, k->sums.parts, 1, 1, sum_parts, k);
+	gt_conv_sums_store(dev, &k->sums);
 	if (k->db)
 		gt_cpu_sum_bias(dev, &(struct gt_cpu_bias){k->dy, k->db, k->images, k->p * k->q, k->channels, k->add_db});
 	return GT_OK;
@@ -164,7 +143,7 @@ static enum gt_code launch_dw(struct gt_dev *dev, struct gt_kernel *head, const 
 static void release_dw(struct gt_kernel *head)
 {
 	struct grouped_dw *k = (struct grouped_dw *)head;
-	free(k->at);
+	free(k->sums.at);
 	free(k->zeros);
 	free(k);
 }
@@ -178,21 +157,6 @@ static bool supports_groups(const struct gt_attr_conv2d *a, const struct gt_tdes
 	    a->padding[1] >= a->kernel[1])
 		return false;
 	return size == 1 ? taps > 9 || dy->dim[3] >= WIDE : size == 2 || size == 4 || size == 8;
-}
-
-/* Allocates the positions of the weights and the zeros. */
-static enum gt_code fill_tables(struct grouped_dw *k, const struct gt_tdesc *dw, struct gt_err *err)
-{
-	int64_t n = k->size, weights = k->channels * n * k->taps;
-	k->at = malloc((size_t)weights * sizeof *k->at);
-	k->zeros = calloc((size_t)(k->wide * k->channels + 64), sizeof *k->zeros);
-	if (!k->at || !k->zeros)
-		return gt_fail(err, GT_EFAIL, "out of memory");
-	for (int64_t i = 0; i < weights; i++) {
-		int64_t t = i % k->taps, index[4] = {i / k->taps / n, i / k->taps % n, t / k->kernel[1], t % k->kernel[1]};
-		k->at[i] = gt_tdesc_offset(dw, index);
-	}
-	return GT_OK;
 }
 
 enum gt_code gt_cpu_conv_grouped_dw(struct gt_dev *dev, const struct gt_opcall *call, struct gt_kernel **out, struct gt_err *err)
@@ -214,17 +178,21 @@ enum gt_code gt_cpu_conv_grouped_dw(struct gt_dev *dev, const struct gt_opcall *
 	for (int i = 0; i < 2; i++)
 		k->kernel[i] = a->kernel[i], k->stride[i] = a->stride[i], k->padding[i] = a->padding[i];
 	k->taps = k->kernel[0] * k->kernel[1];
-	k->sums = k->taps * k->size * k->channels;
-	k->parts = k->images * k->p < PARTS ? k->images * k->p : PARTS;
-	k->add_dw = gt_opcall_adds(call, "dw");
+	k->sums.width = 1;
+	k->sums.in_step = 1;
+	k->sums.group_step = k->size;
+	k->sums.panel_step = k->channels;
+	k->sums.tap_step = k->size * k->channels;
+	k->sums.floats = k->taps * k->sums.tap_step;
+	k->sums.parts = k->images * k->p < PARTS ? k->images * k->p : PARTS;
 	k->add_db = gt_opcall_adds(call, "db");
 	for (int64_t i = 0; i < k->size; i++)
 		for (int64_t lane = 0; lane < 16; lane++)
 			k->lanes[i][lane] = (int32_t)(lane / k->size * k->size + i);
-	k->loop.head.scratch = (size_t)(k->parts * k->sums) * sizeof(float);
-	gt_cpu_choose_plain(dw);
-	k->bytes = gt_tdesc_padded(dw) > gt_tdesc_count(dw) ? gt_tdesc_bytes(dw) : 0;
-	enum gt_code code = fill_tables(k, dw, err);
+	k->loop.head.scratch = (size_t)(k->sums.parts * k->sums.floats) * sizeof(float);
+	size_t zeros = (size_t)(k->wide * k->channels + 64);
+	k->zeros = calloc(zeros, sizeof *k->zeros);
+	enum gt_code code = k->zeros ? gt_conv_sums_init(&k->sums, call, err) : gt_fail_memory(err, zeros * sizeof *k->zeros);
 	if (code != GT_OK) {
 		release_dw(&k->loop.head);
 		return code;

@@ -100,7 +100,7 @@ $(BUILD)/obj/%.o: %.cu Makefile kernels/cuda/cuda.mk
 
 # PTX of a deleted source would define a kernel twice.
 PTX_OF_GONE = $(filter-out $(foreach s,$(wildcard kernels/cuda/*.cu),%/$(notdir $(s:.cu=.ptx))),$(wildcard $(BUILD)/ptx/*/*.ptx))
-$(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/cuda.so: $(CUDA_OBJ) $(BASE_LIB)
 	@mkdir -p $(@D)
 	@rm -f $(PTX_OF_GONE)
 	$(CXX) $(PLUGIN_LD) -pthread $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' \
@@ -111,7 +111,7 @@ ifneq ($(CUDNN_H),)
 DNN_TESTS := $(patsubst %,$(BUILD)/tests/cuda/dnn_%,plans fusions attention)
 TOOLS += $(DNN_TESTS)
 $(BUILD)/obj/tests/cuda/%.o: XFLAGS += $(CUDA_INC) -Itests
-$(DNN_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/cuda/dnn_card.o $(BUILD)/obj/tests/test.o $(CUDA_OBJ) $(BASE_OBJ)
+$(DNN_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/cuda/dnn_card.o $(BUILD)/obj/tests/test.o $(CUDA_OBJ) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(CXX) $(CFLAGS) -pthread $^ -o $@ $(LDFLAGS) $(CUDART) -Wl,-rpath,'$(CUDA_RPATH)' -ldl -lrt -lm
 endif

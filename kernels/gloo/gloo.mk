@@ -9,8 +9,7 @@ ifneq ($(GLOO),)
 ifeq ($(wildcard $(GLOO)/include/gloo/transport/tcp/device.h),)
 $(error GLOO=$(GLOO): no include/gloo/transport/tcp/device.h in it (`make GLOO=` builds without))
 endif
-GLOO_OBJ := $(call obj,$(wildcard kernels/gloo/*.c)) $(patsubst %.cc,$(BUILD)/obj/%.o,$(wildcard kernels/gloo/*.cc)) \
-	$(call obj,$(COMM_SRC))
+GLOO_OBJ := $(call obj,$(wildcard kernels/gloo/*.c)) $(patsubst %.cc,$(BUILD)/obj/%.o,$(wildcard kernels/gloo/*.cc))
 GLOO_INC := $(if $(filter /usr,$(GLOO)),,-isystem $(GLOO)/include)
 GLOO_LIB := $(if $(filter /usr,$(GLOO)),,-L$(GLOO)/lib -Wl,-rpath,$(abspath $(GLOO)/lib))
 PLUGINS  += $(BUILD)/lib/gtrain/gloo.so
@@ -21,7 +20,7 @@ $(BUILD)/obj/kernels/gloo/%.o: kernels/gloo/%.cc Makefile kernels/gloo/gloo.mk
 	$(Q)$(CXX) -std=c++17 -Wall -Wextra -Wshadow -Wundef -fPIC -fvisibility=hidden -pthread $(INC) $(GLOO_INC) $(HARDEN) \
 		$(CFLAGS) -MMD -MP -c $< -o $@
 
-$(BUILD)/lib/gtrain/gloo.so: $(GLOO_OBJ) $(BASE_OBJ)
+$(BUILD)/lib/gtrain/gloo.so: $(GLOO_OBJ) $(BASE_LIB)
 	@mkdir -p $(@D)
 	$(call said,LINK,$@)
 	$(Q)$(CXX) $(CFLAGS) -pthread $(PLUGIN_LD) $^ -o $@ $(HARDEN_LD) $(LDFLAGS) $(GLOO_LIB) -lgloo -lm

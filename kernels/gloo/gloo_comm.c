@@ -43,7 +43,7 @@ static enum gt_code allocate_group_memory(struct gloo_comm *c, struct gt_err *er
 	c->mem = mmap(NULL, c->mem_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (c->mem == MAP_FAILED) {
 		c->mem = NULL;
-		return gt_fail(err, GT_EFAIL, "cannot allocate %zu bytes for %s: %s", c->mem_bytes, c->pub.name, strerror(errno));
+		return gt_fail_errno(err, GT_EFAIL, errno, "cannot allocate %zu bytes for %s", c->mem_bytes, c->pub.name);
 	}
 	char *at = c->own = c->mem;
 	c->stage = at += own;
@@ -106,7 +106,7 @@ static enum gt_code create_boot_record(int world, struct gt_comm_boot *out, stru
 		return gt_fail(err, GT_EUNAVAILABLE, "communication with gloo: expected 1 to %d ranks, got %d", GT_COMM_RANKS, world);
 	unsigned char token[16];
 	if (getrandom(token, sizeof token, 0) != sizeof token)
-		return gt_fail(err, GT_EFAIL, "getrandom: %s", strerror(errno));
+		return gt_fail_errno(err, GT_EFAIL, errno, "getrandom");
 	int n = snprintf(out->id, sizeof out->id, "gloo %d ", world);
 	for (size_t i = 0; i < sizeof token; i++)
 		n += snprintf(out->id + n, sizeof out->id - (size_t)n, "%02x", token[i]);

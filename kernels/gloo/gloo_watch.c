@@ -287,7 +287,7 @@ enum gt_code gt_gloo_watch_start(struct gloo_root *r, struct gt_err *err)
 	int rc = pthread_create(&r->watch, NULL, watch_main, r);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc)
-		return gt_fail(err, GT_EFAIL, "cannot start the thread that watches the connections between ranks: %s", strerror(rc));
+		return gt_fail_errno(err, GT_EFAIL, rc, "cannot start the thread that watches the connections between ranks");
 	r->watched = true;
 	return GT_OK;
 }

@@ -2,7 +2,7 @@
 # bench.sh [BUILD]: gtrain and PyTorch on the same work, interleaved (A B A B …), medians; prints one table and appends it to RESULTS.md.
 # Environment: TORCH_PYTHON (python3): a Python with torch and numpy; without one only gtrain is measured. THREADS (2), ROUNDS (3).
 # BENCH_OUT: where the table is appended (tests/bench/RESULTS.md; "-": nowhere).
-# Run it on a machine that does nothing else: the load at the start stands in the table.
+# Run it on a machine that does nothing else: the table has the load at the start.
 set -u
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 gtrain=$(cd "${1:-build}" && pwd)/bin/gtrain

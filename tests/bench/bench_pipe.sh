@@ -3,7 +3,7 @@
 # layers, so that the stages are equal by construction, and products so large that transfers do not matter. Prints one table and appends it
 # to RESULTS.md.
 # Environment: ROUNDS (3), STEPS (12), MICROS ("2 4 8 16"), SCHEDULES, BENCH_OUT: where the table is appended (tests/bench/RESULTS.md; "-":
-# nowhere). Run it on a machine with two cores to spare: the load at the start stands in the table.
+# nowhere). Run it on a machine with two cores to spare: the table has the load at the start.
 set -u
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 gtrain=$(cd "${1:-build}" && pwd)/bin/gtrain

@@ -51,7 +51,7 @@ gives unknown 64 err "unknown topic 'xyzzyx'" help xyzzyx
 gives option_as_topic 64 err "unknown topic 'nnodes'; --nnodes is an option: \`gtrain run -h\` explains it" help nnodes
 gives advice 64 err "unknown topic 'serve'; gtrain has no server" help serve
 
-# No line is wider than 80 columns but for one word, and a value that the help prints as an example is accepted.
+# No line is wider than 80 columns, except lines of one word, and a value that the help prints as an example is accepted.
 for topic in train data model parallel checkpoint layers conv2d lamb; do "$gtrain" help $topic; done >"$tmp/all"
 wide=$(awk 'length > 80 { print; exit }' "$tmp/all" | grep -v '^ *example\|^ *[a-z]* *[^ ]*$')
 [ -z "$wide" ] && pass width || fail width "$wide"

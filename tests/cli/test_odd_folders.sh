@@ -40,7 +40,7 @@ small() {
 			s/(size = )\[[0-9, ]+\]/\1[16, 16]/; s/(input = )\[([13]), [0-9]+, [0-9]+\]/\1[\2, 16, 16]/' "$1"
 	fi
 }
-# runs NAME DIR [TEXT]: init writes a config of DIR that runs; TEXT stands in the config or the warnings
+# runs NAME DIR [TEXT]: init writes a config of DIR that runs; the config or the warnings contain TEXT
 good() {
 	local name=$1 dir=$2 text=${3-}
 	rm -f odd.cfg small.cfg

@@ -26,7 +26,7 @@ table() { # NAME HEAD N FORMAT
 		rows "$3" "$4"
 	} >"$1.csv"
 }
-# good NAME TARGET [TEXT]: init writes a config of NAME.csv that runs; TEXT stands in the config or the warnings
+# good NAME TARGET [TEXT]: init writes a config of NAME.csv that runs; the config or the warnings contain TEXT
 good() {
 	local name=$1 text=${3-}
 	rm -f odd.cfg

@@ -21,7 +21,7 @@ model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { name = "fc"; ty
 train = { epochs = 1; optimizer = { type = "sgd"; lr = 0.01; }; };
 checkpoint = { dir = "runs/rare"; };
 CFG
-# warns NAME TEXT COMMAND...: exactly one warning of too few samples, and TEXT stands in it
+# warns NAME TEXT COMMAND...: exactly one warning of too few samples, which contains TEXT
 warns() {
 	local name=$1 text=$2
 	shift 2

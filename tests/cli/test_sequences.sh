@@ -2,37 +2,11 @@
 # Layers for integers and sequences in whole trainings: every mode gives the bits of one rank, as do a resumed run and one that computes
 # activations again; 16 bit; and what is refused.
 # tests/run: beside others
-# shellcheck source=tests/cli/cli.sh
-. "$(dirname "$0")/cli.sh"
-cd "$tmp" || exit 1
-cp "$src/tests/cli/sequences.cfg" all.cfg
-weights() { "$gtrain" export "$1" -o "$1.safetensors" -q && sha256sum <"$1.safetensors" | cut -c1-16; }
-# same NAME DIR: the run in DIR has the weights of the first one
-same() {
-	if [ "$(weights "$2")" = "$want" ]; then pass "$1"; else fail "$1" "other weights, or none: $(head -n 1 err)"; fi
-}
-
-"$gtrain" run all.cfg -q -o all >out 2>err || fail run "$(head -n 1 err)"
-acc=$(sed -n 's/.*test accuracy \([0-9.]*\).*/\1/p' out)
-if awk -v a="${acc:-0}" 'BEGIN { exit !(a > 0.8) }'; then pass learns; else fail learns "accuracy ${acc:-none}: $(cat out)"; fi
-want=$(weights all)
-"$gtrain" run all.cfg -q -o part -s train.steps=17 >/dev/null 2>err
-"$gtrain" resume part -q -s train.steps=0 >/dev/null 2>err
-same resumed part
-"$gtrain" run all.cfg -q -o again -s train.recompute=cheap \
-	-s 'model.layers[3].recompute=true' -s 'model.layers[5].recompute=true' >/dev/null 2>err
-same recomputed again
-for mode in 'ddp 2' 'dp 2' 'zero 2 1' 'zero 2 2' 'zero 4 3' 'pipe 2' 'pipe 4'; do
-	read -r m n stage <<<"$mode"
-	"$gtrain" run all.cfg -q -o "$m$n$stage" -s "parallel.mode=$m" -s "parallel.nproc=$n" \
-		${stage:+-s "parallel.stage=$stage"} >/dev/null 2>err
-	same "$m$n${stage:+_stage$stage}" "$m$n$stage"
-done
-gives bf16 0 out 'test accuracy' run all.cfg -q -o bf16 -s precision=bf16 -s train.epochs=2
-gives bf16_ddp 0 out 'test accuracy' run all.cfg -q -o bf16-ddp -s precision=bf16 -s train.epochs=2 -s parallel.mode=ddp \
-	-s parallel.nproc=2
-if cmp -s <(weights bf16) <(weights bf16-ddp); then pass bf16_same; else fail bf16_same 'one rank and two have other weights'; fi
-gives evaluates 0 out "accuracy $acc" eval all
+# shellcheck source=tests/cli/same_bits.sh
+. "$(dirname "$0")/same_bits.sh"
+trains "$src/tests/cli/sequences.cfg" 0.8 -s train.recompute=cheap -s 'model.layers[3].recompute=true' \
+	-s 'model.layers[5].recompute=true'
+trains_in 'ddp 2' 'dp 2' 'zero 2 1' 'zero 2 2' 'zero 4 3' 'pipe 2' 'pipe 4'
 gives checks 0 out '[4, 12, 16]' check all.cfg
 
 # Without reproducible = "world", sgd updates only the rows that a batch names. Clipping at 1e30 clips nothing but needs all gradients.

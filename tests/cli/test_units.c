@@ -67,7 +67,7 @@ TEST(losses)
 	SAME(gt_units_loss(b, 2.7e29), "2.7e+29");
 	SAME(gt_units_loss(b, 2.302585), "2.3026");
 	SAME(gt_units_loss(b, 0.1), "0.1000");
-	SAME(gt_units_loss(b, 0.0999), "0.09990"); /* a small loss still tells which epoch is better */
+	SAME(gt_units_loss(b, 0.0999), "0.09990"); /* a small loss has enough digits to compare epochs */
 	SAME(gt_units_loss(b, 0.00123456), "0.001235");
 	SAME(gt_units_loss(b, 8.3e-5), "8.300e-05");
 	SAME(gt_units_loss(b, -8.31e-5), "-8.310e-05");

@@ -45,7 +45,7 @@ if [ "$rc" = 78 ] && [ "$got" = "3 9 22 24 28 37 " ] && [ "$(wc -l <err)" = 6 ];
 else
 	fail several_errors "status $rc, lines $got: $(cat err)"
 fi
-# Errors of a block are told once, whatever the number of its instances.
+# Errors of a block are printed once, for any number of instances.
 sed '22s/.*/{ block = "b"; name = "x"; repeat = 9; }, { block = "b"; name = "y"; repeat = 9; },/
 	18s/$/ blocks = { b = { layers = ( { type = "relu"; slope = 1; } ); }; };/' base.cfg >block.cfg
 run check block.cfg

@@ -3,6 +3,7 @@
 #define GT_TESTS_CKPT_FIXTURE_H
 
 #include "store/ckpt.h"
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -108,6 +109,18 @@ static inline bool fix_oracle(const char *dir, int64_t lo, int64_t hi, int64_t *
 	else if (*step < lo || *step > hi)
 		snprintf(why, size, "step %lld was found, expected %lld..%lld", (long long)*step, (long long)lo, (long long)hi);
 	return !d && *step >= lo && *step <= hi;
+}
+
+/* The number of temporary directories in dir: of unfinished, removed and displaced checkpoints. */
+static inline int fix_count_leftovers(const char *dir)
+{
+	DIR *d = opendir(dir);
+	int n = 0;
+	for (struct dirent *e; d && (e = readdir(d));)
+		n += strstr(e->d_name, ".tmp-") || strstr(e->d_name, ".old-") || strstr(e->d_name, ".prev-");
+	if (d)
+		closedir(d);
+	return n;
 }
 
 #endif

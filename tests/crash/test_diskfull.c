@@ -11,7 +11,7 @@
 
 enum { GOOD = 0, FULL = 1, SKIP = 77, BAD = 99 }; /* exit codes of a child */
 
-/* In a child: saves `step` on a disk that may be full, and holds the oracle against what is left. */
+/* In a child: saves `step` on a disk that may be full, and compares what is left with the oracle. */
 static int save_once(const char *dir, int64_t before, int64_t step)
 {
 	struct gt_ckpt_dir *d;
@@ -19,7 +19,7 @@ static int save_once(const char *dir, int64_t before, int64_t step)
 	char why[2048] = "";
 	int64_t found;
 	enum gt_code code = gt_ckpt_dir_open(dir, &d, &e);
-	if (code) { /* the lock holds our pid, a file too: a full disk is told before step 0 */
+	if (code) { /* the lock is a file with our pid, so a full disk is detected before step 0 */
 		if (code != GT_ECANTCREAT || !strstr(e.msg, dir)) {
 			printf("open: code %d: %s\n", code, e.msg);
 			return BAD;
@@ -27,7 +27,7 @@ static int save_once(const char *dir, int64_t before, int64_t step)
 	} else {
 		code = fix_save(d, step, &e);
 		gt_ckpt_dir_close(d);
-		if (code && (code != GT_EIO || !strstr(e.msg, dir) || !(strstr(e.msg, strerror(EFBIG)) || strstr(e.msg, strerror(ENOSPC))))) {
+		if (code && (code != GT_EIO || !strstr(e.msg, dir) || (e.sys_errno != EFBIG && e.sys_errno != ENOSPC))) {
 			printf("save: code %d: %s\n", code, e.msg);
 			return BAD;
 		}
@@ -93,7 +93,7 @@ static int on_tmpfs(const char *at, int kib)
 		code = fix_save(d, s, &e);
 		last = code ? last : s;
 	}
-	if (!code || !strstr(e.msg, at) || !strstr(e.msg, strerror(ENOSPC)) || (last > 0 && code != GT_EIO)) {
+	if (!code || !strstr(e.msg, at) || e.sys_errno != ENOSPC || (last > 0 && code != GT_EIO)) {
 		printf("%d KiB: code %d: %s\n", kib, code, e.msg);
 		return BAD;
 	}

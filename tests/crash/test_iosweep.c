@@ -3,7 +3,6 @@
 #include "ckpt_fixture.h"
 #include "fast_dir.h"
 #include "io_hook.h"
-#include <dirent.h>
 #include <stdlib.h>
 
 enum kind { K_ENOSPC, K_EIO, K_EINTR, K_SHORT, K_COUNT };
@@ -34,17 +33,6 @@ static int before(struct io_call *c)
 	if (inject.kind == K_SHORT)
 		c->n = c->n / 2;
 	return kind_errno[inject.kind];
-}
-
-static int leftovers(const char *dir)
-{
-	DIR *d = opendir(dir);
-	int n = 0;
-	for (struct dirent *e; d && (e = readdir(d));)
-		n += strstr(e->d_name, ".tmp-") || strstr(e->d_name, ".old-") || strstr(e->d_name, ".prev-");
-	if (d)
-		closedir(d);
-	return n;
 }
 
 static int lost; /* old checkpoints that a fault took */
@@ -91,7 +79,7 @@ static bool one(const char *dir, int64_t first, int64_t step)
 		gt_ckpt_dir_close(d);
 		CHECK_OK(gt_ckpt_dir_open(dir, &d, &e), e);
 	}
-	CHECK_MSG(!leftovers(dir), "%s: %d left over", what, leftovers(dir));
+	CHECK_MSG(!fix_count_leftovers(dir), "%s: %d left over", what, fix_count_leftovers(dir));
 	CHECK_OK(fix_save(d, 5, &e), e);
 	CHECK_MSG(fix_oracle(dir, 5, 5, &found, why, sizeof why), "%s: %s", what, why);
 	gt_ckpt_dir_close(d);

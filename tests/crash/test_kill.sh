@@ -25,7 +25,7 @@ fi
 points=0 failures=0
 run() {
 	cp -r "$dir/template" "$dir/run"
-	{ # in braces, or bash tells of each kill
+	{ # without braces, bash prints a message for each kill
 		strace -qq -o /dev/null -e trace="$4" -e inject="$4:signal=SIGKILL:when=$5" "$tool" save "$dir/run" "$2" "$3" 2 >"$dir/out"
 	} 2>/dev/null
 	rc=$?

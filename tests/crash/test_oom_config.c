@@ -132,7 +132,7 @@ TEST(oom_config)
 				most = at > most ? at : most;
 				CHECK_MSG(live == blocks, "%s, allocation %d%s: %ld blocks leaked", names[what], at, mode ? " and all later" : "",
 				          live - blocks);
-				/* A thread that cannot be made is done without, a plugin that cannot be opened is told by the loader's words. */
+				/* If a thread cannot be started, the caller does its work; if a plugin cannot be opened, the message is the loader's. */
 				CHECK_MSG(code == want || (hit && (code == GT_EFAIL || code == GT_EUNAVAILABLE) && e.msg[0]),
 				          "%s, allocation %d%s: code %d: %s", names[what], at, mode ? " and all later" : "", code, e.msg);
 				others += code == GT_OK && strcmp(got, right) != 0;

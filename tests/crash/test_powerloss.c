@@ -8,17 +8,6 @@
 #define RANDOM_STATES 10 /* for each prefix, beside the fixed policies; SWEEP=full: */
 #define RANDOM_STATES_FULL 40
 
-static int leftovers(const char *dir)
-{
-	DIR *d = opendir(dir);
-	int n = 0;
-	for (struct dirent *e; d && (e = readdir(d));)
-		n += strstr(e->d_name, ".tmp-") || strstr(e->d_name, ".old-") || strstr(e->d_name, ".prev-");
-	if (d)
-		closedir(d);
-	return n;
-}
-
 static int failures;
 
 /* CHECK_MSG that counts. */
@@ -61,7 +50,7 @@ static void check_state(const char *dir, int64_t done, int64_t begun, const char
 	STATE(!code, "%s: %s", what, e.msg);
 	if (code)
 		return;
-	STATE(!leftovers(dir), "%s: %d left over", what, leftovers(dir));
+	STATE(!fix_count_leftovers(dir), "%s: %d left over", what, fix_count_leftovers(dir));
 	STATE(fix_oracle(dir, found, found, &again, why, sizeof why), "%s, swept: %s", what, why);
 	/* The run that goes on keeps what its newest manifest calls the best. */
 	int64_t next = found < 0 ? 1 : found + 1;

@@ -39,17 +39,6 @@ static int save(const char *dir, int64_t from, int64_t to, int64_t keep)
 	return 0;
 }
 
-static int leftovers(const char *dir)
-{
-	DIR *d = opendir(dir);
-	int n = 0;
-	for (struct dirent *e; d && (e = readdir(d));)
-		n += strstr(e->d_name, ".tmp-") || strstr(e->d_name, ".old-") || strstr(e->d_name, ".prev-");
-	if (d)
-		closedir(d);
-	return n;
-}
-
 static int check(const char *dir, int64_t lo, int64_t hi)
 {
 	struct gt_ckpt_dir *d;
@@ -68,8 +57,8 @@ static int check(const char *dir, int64_t lo, int64_t hi)
 		printf("after a sweep: %s\n", why);
 		return 1;
 	}
-	if (leftovers(dir)) {
-		printf("%d left over after a sweep\n", leftovers(dir));
+	if (fix_count_leftovers(dir)) {
+		printf("%d left over after a sweep\n", fix_count_leftovers(dir));
 		return 1;
 	}
 	if (found >= 3) {

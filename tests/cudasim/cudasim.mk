@@ -46,8 +46,8 @@ $(SIM_LIB)/libcudnn.so.0: $(patsubst %,$(SIM)/obj/tests/cudasim/cudasim_%.cc.o,d
 $(SIM_LIB)/libnccl.so.0: $(SIM)/obj/tests/cudasim/cudasim_nccl.cc.o $(SIM_LIB)/libcudasim.so
 	$(CXX) $(CFLAGS) -shared $< -o $@ $(LDFLAGS) -L$(SIM_LIB) -lcudasim $(SIM_RPATH)
 
-$(SIM_LIB)/cuda.so: $(SIM_OBJ) $(BASE_OBJ) $(SIM_LIB)/libcudasim.so
-	$(CXX) $(CFLAGS) -shared $(SIM_OBJ) $(BASE_OBJ) -o $@ $(LDFLAGS) -L$(SIM_LIB) -lcudasim $(SIM_RPATH) -ldl -lm
+$(SIM_LIB)/cuda.so: $(SIM_OBJ) $(BASE_LIB) $(SIM_LIB)/libcudasim.so
+	$(CXX) $(CFLAGS) -shared $(SIM_OBJ) $(BASE_LIB) -o $@ $(LDFLAGS) -L$(SIM_LIB) -lcudasim $(SIM_RPATH) -ldl -lm
 
 $(SIM)/%: $(BUILD)/%
 	@mkdir -p $(@D)

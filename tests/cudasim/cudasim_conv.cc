@@ -129,7 +129,7 @@ const dnn_tensor &dnn_output(const dnn_op &op)
 	                                                                                 : op.y;
 }
 
-/* Names stand for one tensor each; a virtual one is made once, before it is read, and read; an output is made once. */
+/* Each name belongs to one tensor. A virtual tensor is written once, and read after that; an output is written once. */
 static cudnnStatus_t names(const std::vector<dnn_op> &ops, std::string *why)
 {
 	std::map<int64_t, dnn_tensor> seen;

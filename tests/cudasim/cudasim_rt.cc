@@ -131,7 +131,7 @@ static void fill(char *dst, int value, size_t bytes)
 cudaError_t cudaMalloc(void **p, size_t bytes)
 {
 	GUARD;
-	/* The block ends at the guard page but for what alignment to 256 bytes leaves over. */
+	/* The block ends less than 256 bytes, its alignment, before the guard page. */
 	size_t size = (bytes + 255) / 256 * 256, pages = (size + PAGE - 1) / PAGE * PAGE;
 	if (bytes > CAPACITY || used + size > CAPACITY)
 		return cudaErrorMemoryAllocation;
@@ -620,7 +620,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g)
 	return cudaSuccess;
 }
 
-/* $CUDASIM_STATS: at the end, what graphs were launched: in all, and of each size; and how often a stream was told to wait. */
+/* $CUDASIM_STATS: prints at the end how many graphs were launched, in all and of each size, and how often a stream had to wait. */
 static struct stats {
 	size_t launches, work;
 	std::map<size_t, size_t> sizes;

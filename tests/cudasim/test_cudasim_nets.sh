@@ -5,9 +5,7 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed cudasim_nets
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+sim_begin cudasim_nets
 
 # Every fusion of batchnorm (alone, relu, sum, sum and relu, gelu), its running statistics in evaluation, a last batch of another size.
 cat >"$tmp/image.cfg" <<'CFG'
@@ -32,29 +30,11 @@ train = { epochs = 3; optimizer = { type = "sgd"; lr = 0.005; momentum = 0.9; ne
 checkpoint = { dir = "unused"; every_epochs = 3; keep = 1; };
 log = { every_steps = 1; };
 CFG
-losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
 train() { # DIR CFG ARGS...
 	local dir=$1 cfg=$2
 	shift 2
 	"$sim/bin/gtrain" run "$cfg" -q --no-progress -o "$dir" "$@" >"$tmp/out" 2>&1 ||
 		echo "status $?: $(tail -n 1 "$tmp/out")" >"$dir.failed"
-}
-# worst A B LEAST: prints the largest relative difference of the losses of two runs, 9 if they have not the same LEAST or more events
-worst() {
-	paste -d ' ' <(losses "$1") <(losses "$2") |
-		awk -v least="$3" '{ d = ($3 - $6) / $3; if (d < 0) d = -d; if ($1 != $4 || $2 != $5 || !(d <= 1)) d = 9; if (d > m) m = d }
-			END { if (NR < least) m = 9; print m + 0 }'
-}
-# close NAME A B TOLERANCE LEAST: the same LEAST or more events, losses within TOLERANCE of each other, relatively
-close() {
-	local most
-	if [ -e "$2.failed" ] || [ -e "$3.failed" ]; then
-		echo "not ok $1: $(cat "$2.failed" "$3.failed" 2>/dev/null | head -n 1)"
-		return
-	fi
-	most=$(worst "$2" "$3" "$5")
-	if awk "BEGIN { exit !($most <= $4) }"; then echo "ok $1"; else echo "not ok $1: losses differ by $most"; fi
-	echo "# cudasim: $1: losses within $most"
 }
 train "$tmp/cpu" "$tmp/image.cfg" --device cpu
 train "$tmp/cuda" "$tmp/image.cfg" --device cuda

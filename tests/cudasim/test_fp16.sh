@@ -5,9 +5,7 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed fp16
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+sim_begin fp16
 export CUDASIM_UNORDERED=1 # what is compared bit by bit must not rely on an order that a GPU's libraries do not promise
 
 # 79 steps an epoch. The scale begins where gradients overflow, and grows every 5 steps until they do again.
@@ -23,29 +21,6 @@ train = { epochs = 1; accumulate = 2; clip_norm = 1.0; optimizer = { type = "ada
 checkpoint = { dir = "unused"; every_steps = 20; keep = 99; };
 log = { every_steps = 1; };
 CFG
-# curve DIR: what a run tells of its steps, skipped ones too, without times
-curve() { grep -E '"event":"(train|skip|eval)"' "$1/metrics.jsonl" | sed -E 's/,"(samples_per_s|time)":[^,}]*//g'; }
-losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
-digest() { cat "$1/latest/model.safetensors" "$1/latest/optimizer.safetensors" 2>/dev/null | sha256sum | cut -d' ' -f1; }
-train() { # DIR ARGS...
-	local dir=$1
-	shift
-	rm -rf "$dir"
-	"$sim/bin/gtrain" run "$tmp/net.cfg" --device cuda --no-progress -o "$dir" "$@" >"$dir.out" 2>&1
-	echo $? >"$dir.rc"
-}
-ok() { # NAME WHY: ok where WHY is empty
-	if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi
-}
-same() { # NAME A B: status, curve, weights and moments
-	local why=
-	[ "$(cat "$2.rc" "$3.rc")" = $'0\n0' ] || why="status $(cat "$2.rc" "$3.rc" | tr '\n' ' '): $(tail -qn 1 "$2.out" "$3.out" |
-		tr '\n' ' ')"
-	[ -n "$why" ] || [ "$(curve "$2" | wc -l)" -gt 10 ] || why='no losses'
-	[ -n "$why" ] || cmp -s <(curve "$2") <(curve "$3") || why="the curves differ: $(diff <(curve "$2") <(curve "$3") | sed -n 2p)"
-	[ -n "$why" ] || [ "$(digest "$2")" = "$(digest "$3")" ] || why='the weights differ'
-	ok "$1" "$why"
-}
 # rule DIR INIT INTERVAL TOTAL: every line of the run follows from the one before it; prints what does not
 rule() {
 	curve "$1" | awk -v scale="$2" -v interval="$3" -v total="$4" -F'[:,}]' '
@@ -62,17 +37,17 @@ rule() {
 		if (skips < 10) print "only " skips " skips" }' | head -n 1
 }
 
-train "$tmp/eager" -s cuda_graphs=false -s window=1
+sim_train "$tmp/eager" -s cuda_graphs=false -s window=1
 [ "$(cat "$tmp/eager.rc")" = 0 ] || echo "not ok fp16_runs: $(tail -n 1 "$tmp/eager.out")"
 ok scale_follows_its_rule "$(rule "$tmp/eager" 1073741824 5 79)"
 for w in 1 8 64; do
-	train "$tmp/w$w" -s window=$w
-	same "fp16_window_of_$w" "$tmp/eager" "$tmp/w$w"
+	sim_train "$tmp/w$w" -s window=$w
+	sim_same "fp16_window_of_$w" "$tmp/eager" "$tmp/w$w"
 done
 echo "# fp16: $(curve "$tmp/eager" | grep -c '"train"') steps applied, $(curve "$tmp/eager" | grep -c '"skip"') skipped"
 
 # Until so many steps are applied: more data is read, none of it twice in an epoch.
-train "$tmp/steps" -s window=64 -s train.steps=100
+sim_train "$tmp/steps" -s window=64 -s train.steps=100
 why=
 [ "$(cat "$tmp/steps.rc")" = 0 ] || why="status $(cat "$tmp/steps.rc"): $(tail -n 1 "$tmp/steps.out")"
 [ "$(curve "$tmp/steps" | grep -c '"train"')" = 100 ] || why="$(curve "$tmp/steps" | grep -c '"train"') steps"
@@ -86,12 +61,12 @@ for k in 20 40; do
 	for s in "$d"/step-*; do [ "$(basename "$s")" \> "$(printf 'step-%08d' $k)" ] && rm -r "$s"; done
 	"$sim/bin/gtrain" resume "$d" --device cuda --no-progress >"$d.out" 2>&1
 	echo $? >"$d.rc"
-	same "fp16_resumes_from_$k" "$tmp/w64" "$d"
+	sim_same "fp16_resumes_from_$k" "$tmp/w64" "$d"
 done
 
-# A scale that does not overflow: the losses of fp32, but for f16's rounding of activations and their gradients (2^-11) through 79 steps.
-train "$tmp/plain" -s train.loss_scale.init=1024.0 -s train.loss_scale.interval=2000
-train "$tmp/fp32" -s precision=fp32
+# A scale that does not overflow: the losses of fp32, except f16's rounding of activations and their gradients (2^-11) in 79 steps.
+sim_train "$tmp/plain" -s train.loss_scale.init=1024.0 -s train.loss_scale.interval=2000
+sim_train "$tmp/fp32" -s precision=fp32
 worst=$(paste -d ' ' <(losses "$tmp/plain") <(losses "$tmp/fp32") |
 	awk '{ d = ($3 - $6) / $6; if (d < 0) d = -d; if ($1 != $4 || $2 != $5 || !(d <= 1)) d = 9; if (d > m) m = d }
 		END { if (NR < 79) m = 9; print m + 0 }')
@@ -102,7 +77,7 @@ ok fp16_as_fp32 "$why"
 echo "# fp16: losses within $worst of fp32's"
 
 # A constant scale that is too large skips 64 steps, and then the run has diverged; nothing was updated.
-train "$tmp/never" -s window=64 -s train.loss_scale.init=1.0e30 -s train.loss_scale.dynamic=false
+sim_train "$tmp/never" -s window=64 -s train.loss_scale.init=1.0e30 -s train.loss_scale.dynamic=false
 why=
 [ "$(cat "$tmp/never.rc")" = 3 ] || why="status $(cat "$tmp/never.rc")"
 grep -q '64 steps in a row overflowed in fp16, the last step with the loss scale 1e+30: diverged at step 1: .*nothing was updated' \
@@ -122,7 +97,7 @@ if command -v python3 >/dev/null; then
 	python3 -c '
 import struct
 open("'"$tmp"'/three.idx", "wb").write(struct.pack(">IIIIII", 0x804, 3, 3, 4, 4, 0)[:20] + bytes(i * 37 % 256 for i in range(144)))'
-	train "$tmp/half" -s window=8
+	sim_train "$tmp/half" -s window=8
 	"$sim/bin/gtrain" predict "$tmp/half" "$tmp/three.idx" --device cuda --csv --top 4 >"$tmp/half.csv" 2>"$tmp/out"
 	"$sim/bin/gtrain" run "$tmp/net.cfg" --device cpu -s precision=fp32 --init "$tmp/half/latest/model.safetensors" -s train.epochs=1 \
 		-s train.optimizer.lr=0 -o "$tmp/full" -q --no-progress >"$tmp/out" 2>&1

@@ -8,10 +8,7 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh disable=SC2153
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed resync
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-export XDG_CACHE_HOME=$tmp/cache OMP_WAIT_POLICY=passive
+sim_begin resync
 step=$GTRAIN_BUILD/tests/cudasim/tool_step
 last=12
 common=(-q --no-progress -s 'data.name="synthetic"' -s data.samples=640 -s data.samples_test=4 -s data.eval_batch=4 -s data.classes=10 \

@@ -5,9 +5,7 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed sim_against
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+sim_begin sim_against
 cd "$tmp" || exit 1
 export XDG_CACHE_HOME=$tmp/cache TMPDIR=$tmp OMP_WAIT_POLICY=passive
 

@@ -5,11 +5,8 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed sim_csv
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+sim_begin sim_csv
 cd "$tmp" || exit 1
-export XDG_CACHE_HOME=$tmp/cache OMP_WAIT_POLICY=passive
 awk 'function rand_() { seed = seed * 16807 % 2147483647; return seed / 2147483647 }
 BEGIN {
 	seed = 3
@@ -34,7 +31,6 @@ train = { epochs = 6; loss = "mse"; optimizer = { type = "adam"; lr = 0.02; }; }
 checkpoint = { every_epochs = 0; };
 log = { every_steps = 1; };
 CFG
-losses() { sed -n 's/.*"event":"\(train\|eval\)".*"step":\([0-9]*\),.*"loss":\([^,]*\),.*/\1 \2 \3/p' "$1/metrics.jsonl"; }
 "$GTRAIN" run net.cfg -q -o cpu --device cpu >/dev/null 2>err || echo "not ok sim_csv: $(head -n 1 err)"
 "$sim/bin/gtrain" run net.cfg -q -o sim --device cuda >/dev/null 2>err || echo "not ok sim_csv: $(head -n 1 err)"
 # 1e-4: both sum in another order

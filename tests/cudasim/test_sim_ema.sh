@@ -3,9 +3,7 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed sim_ema
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+sim_begin sim_ema
 args=(-s 'train.groups=()' -s train.ema.decay=0.9 -s train.epochs=0 -s train.steps=6 -s train.eval_every_steps=3 -s data.name=synthetic
 	-s data.root= -s data.samples=96 -s data.samples_test=16 -s data.batch=16 -s data.classes=10)
 for device in cpu cuda; do

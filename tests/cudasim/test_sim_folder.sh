@@ -5,12 +5,9 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed sim_folder
+sim_begin sim_folder
 command -v python3 >/dev/null || { echo 'skip sim_folder: python3 is not installed'; exit 0; }
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
-export XDG_CACHE_HOME=$tmp/cache OMP_WAIT_POLICY=passive
 python3 "$GTRAIN_SRC/tests/cli/make_images.py" data/train 23 30 rose aster tulip
 python3 "$GTRAIN_SRC/tests/cli/make_images.py" data/valid 9 40 rose aster tulip
 cat >net.cfg <<'CFG'
@@ -27,28 +24,7 @@ train = { epochs = 4; optimizer = { type = "adam"; lr = 0.02; }; };
 checkpoint = { every_epochs = 0; };
 log = { every_steps = 1; };
 CFG
-losses() { sed -n 's/.*"event":"\(train\|eval\)".*"step":\([0-9]*\),.*"loss":\([^,]*\),.*/\1 \2 \3/p' "$1/metrics.jsonl"; }
 
-# agrees NAME CPU-OPTIONS -- OPTIONS: every loss of the CPU and of the device within 1e-4 of each other (they sum in another order)
-agrees() {
-	local name=$1 cpu=()
-	shift
-	while [ "$1" != -- ]; do
-		cpu+=("$1")
-		shift
-	done
-	shift
-	"$GTRAIN" run net.cfg -q -o "$name-c" --device cpu "${cpu[@]}" >/dev/null 2>err || echo "not ok $name: $(head -n 1 err)"
-	if ! "$sim/bin/gtrain" run net.cfg -q -o "$name" --device cuda "${cpu[@]}" "$@" >/dev/null 2>err; then
-		echo "not ok $name: $(head -n 1 err)"
-	elif ! paste <(losses "$name-c") <(losses "$name") | awk '
-		{ n++; d = $3 - $6; d = d < 0 ? -d : d; if ($1 != $4 || $2 != $5 || d > 1e-4 * (1 + $3)) { print; bad = 1 } }
-		END { exit bad || n < 20 }' >apart; then
-		echo "not ok $name: $(head -n 2 apart)"
-	else
-		echo "ok $name"
-	fi
-}
 agrees sim_folder_windows --
 agrees sim_folder_step_by_step -- -s window=1 -s cuda_graphs=false
 agrees sim_folder_one_worker -- -s data.workers=1 -s data.prefetch=0

@@ -6,10 +6,7 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed sim_frozen_stats
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-export XDG_CACHE_HOME=$tmp/cache OMP_WAIT_POLICY=passive
+sim_begin sim_frozen_stats
 options=(-q --no-progress -s train.steps=8 -s data.samples=64 -s data.batch=16 -s data.samples_test=16 -s autotune=false)
 train() { # NAME PROGRAM DEVICE GROUPS
 	"$2" run "$GTRAIN_SRC/tests/par/nets/cnn.cfg" -o "$tmp/$1" --device "$3" "${options[@]}" -s "train.groups=$4" >"$tmp/out" 2>&1

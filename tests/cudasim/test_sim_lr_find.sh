@@ -4,9 +4,7 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed lr_find
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+sim_begin lr_find
 cat >"$tmp/net.cfg" <<'CFG'
 schema = 1; name = "net"; seed = 3; reproducible = "run";
 data = { name = "synthetic"; batch = 32; classes = 4; samples = 400; samples_test = 32; };

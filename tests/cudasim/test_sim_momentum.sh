@@ -4,9 +4,7 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed sim_momentum
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+sim_begin sim_momentum
 cat >"$tmp/net.cfg" <<'CFG'
 schema = 1;
 name = "net";

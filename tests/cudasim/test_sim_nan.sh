@@ -6,10 +6,7 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed sim_nan
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-export XDG_CACHE_HOME=$tmp/cache OMP_WAIT_POLICY=passive
+sim_begin sim_nan
 head='schema = 1; name = "nan"; seed = 3; autotune = false;
 data = { name = "synthetic"; batch = 16; classes = 4; samples = 64; samples_test = 16; };
 train = { epochs = 2; optimizer = { type = "sgd"; lr = 0.01; }; groups = ( { match = "first.*"; optimizer = { type = "sgd"; lr = 1.0e39;

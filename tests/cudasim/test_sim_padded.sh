@@ -5,10 +5,7 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed sim_padded
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-export XDG_CACHE_HOME=$tmp/cache
+sim_begin sim_padded
 
 net() { # FILE FIRST-LAYERS
 	cat >"$1" <<CFG

@@ -6,9 +6,7 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed plans
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+sim_begin plans
 data=(-s data.name=synthetic -s data.root= -s data.classes=10 -s data.samples=60000 -s data.samples_test=10000)
 export CUDASIM_DNN_IDLE=1 XDG_CACHE_HOME=$tmp/cache
 total=0 differ=0 planned=0

@@ -21,9 +21,7 @@
 # tests/run: beside others
 set -u
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed random
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+sim_begin random
 from=${RANDOM_FROM:-1} nets=${RANDOM_NETS:-12} cases=0 failed=0 moved=0
 train() { # NAME PROGRAM SEED
 	rm -rf "${tmp:?}/$1"

@@ -5,11 +5,9 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed sim_rows
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+sim_begin sim_rows
 cd "$tmp" || exit 1
-export XDG_CACHE_HOME=$tmp/cache OMP_WAIT_POLICY=passive CUDASIM_UNORDERED=1
+export CUDASIM_UNORDERED=1
 cat >net.cfg <<'CFG'
 schema = 1;
 name = "rows";
@@ -49,9 +47,6 @@ checkpoint = { every_epochs = 0; };
 log = { every_steps = 1; };
 CFG
 whole=(-s train.clip_norm=1.0e30) # clipping needs stored gradients; this limit clips nothing
-ok() { # NAME WHY: ok where WHY is empty
-	if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi
-}
 train() { # DIR CONFIG ARGS...
 	local dir=$1 cfg=$2
 	shift 2
@@ -60,7 +55,6 @@ train() { # DIR CONFIG ARGS...
 		echo "status $?: $(tail -n 1 "$dir.out")" >"$dir.failed"
 }
 curve() { grep -E '"event":"(train|skip|eval)"' "$1/metrics.jsonl" | sed -E 's/,"(samples_per_s|time|grad_norm)":[^,}]*//g'; }
-losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
 # same NAME A B: curve and weights
 same() {
 	local why

@@ -5,11 +5,8 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed sim_text
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+sim_begin sim_text
 cd "$tmp" || exit 1
-export XDG_CACHE_HOME=$tmp/cache OMP_WAIT_POLICY=passive
 cat >net.cfg <<'CFG'
 schema = 1;
 name = "text";
@@ -28,28 +25,7 @@ train = { epochs = 3; optimizer = { type = "adam"; lr = 0.02; }; };
 checkpoint = { every_epochs = 0; };
 log = { every_steps = 1; };
 CFG
-losses() { sed -n 's/.*"event":"\(train\|eval\)".*"step":\([0-9]*\),.*"loss":\([^,]*\),.*/\1 \2 \3/p' "$1/metrics.jsonl"; }
 
-# agrees NAME CPU-OPTIONS -- OPTIONS: every loss of the CPU and of the device within 1e-4 of each other (they sum in another order)
-agrees() {
-	local name=$1 cpu=()
-	shift
-	while [ "$1" != -- ]; do
-		cpu+=("$1")
-		shift
-	done
-	shift
-	"$GTRAIN" run net.cfg -q -o "$name-c" --device cpu "${cpu[@]}" >/dev/null 2>err || echo "not ok $name: $(head -n 1 err)"
-	if ! "$sim/bin/gtrain" run net.cfg -q -o "$name" --device cuda "${cpu[@]}" "$@" >/dev/null 2>err; then
-		echo "not ok $name: $(head -n 1 err)"
-	elif ! paste <(losses "$name-c") <(losses "$name") | awk '
-		{ n++; d = $3 - $6; d = d < 0 ? -d : d; if ($1 != $4 || $2 != $5 || d > 1e-4 * (1 + $3)) { print; bad = 1 } }
-		END { exit bad || n < 20 }' >apart; then
-		echo "not ok $name: $(head -n 2 apart)"
-	else
-		echo "ok $name"
-	fi
-}
 agrees sim_text_windows --
 agrees sim_text_step_by_step -- -s window=1 -s cuda_graphs=false
 agrees sim_text_lengths -s 'data.lengths=[8, 24, 40]' -s data.buckets=4 --

@@ -5,10 +5,7 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed sim_tie
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-export XDG_CACHE_HOME=$tmp/cache OMP_WAIT_POLICY=passive
+sim_begin sim_tie
 cfg=$GTRAIN_SRC/tests/par/nets/tie.cfg
 
 # train NAME PROGRAM DEVICE OPTIONS...

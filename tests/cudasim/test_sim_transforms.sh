@@ -5,12 +5,9 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed sim_transforms
+sim_begin sim_transforms
 command -v python3 >/dev/null || { echo 'skip sim_transforms: python3 is not installed'; exit 0; }
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
-export XDG_CACHE_HOME=$tmp/cache OMP_WAIT_POLICY=passive
 python3 "$GTRAIN_SRC/tests/cli/make_images.py" data/train 15 30 rose aster tulip
 python3 "$GTRAIN_SRC/tests/cli/make_images.py" data/valid 7 40 rose aster tulip
 python3 "$GTRAIN_SRC/tests/cli/make_images.py" large/train 20 61 rose aster tulip

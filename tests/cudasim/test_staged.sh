@@ -5,9 +5,7 @@
 set -u
 # shellcheck disable=SC2153 # tests/run sets it
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed staged
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+sim_begin staged
 export CUDASIM_UNORDERED=1 # what is compared bit by bit must not rely on an order that a GPU's libraries do not promise
 cat >"$tmp/c.cfg" <<'C'
 schema = 1;

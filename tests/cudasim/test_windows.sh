@@ -5,13 +5,11 @@
 set -u
 # shellcheck source=tests/cudasim/sim.sh disable=SC2153
 . "$GTRAIN_SRC/tests/cudasim/sim.sh"
-sim_needed windows
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+sim_begin windows
 export CUDASIM_UNORDERED=1 # what is compared bit by bit must not rely on an order that a GPU's libraries do not promise
 
 # 79 steps an epoch, the last one of 4 samples (micro-batches of 16): windows of 64, 8 and 1 fit into it.
-cat >"$tmp/mlp.cfg" <<'CFG'
+cat >"$tmp/net.cfg" <<'CFG'
 schema = 1; name = "net"; seed = 3; reproducible = "run"; # without, a GPU's libraries may add in another order in the next run
 data = { name = "synthetic"; batch = 32; classes = 4; samples = 2500; samples_test = 500; augment = ( { type = "pad_crop"; pad = 1; },
 	{ type = "hflip"; } ); };
@@ -21,51 +19,29 @@ train = { epochs = 2; accumulate = 2; clip_norm = 1.0; optimizer = { type = "ada
 checkpoint = { dir = "unused"; every_epochs = 1; keep = 99; };
 log = { every_steps = 1; };
 CFG
-losses() { sed -nE 's/.*"event":"(train|eval)","step":([0-9]+).*"loss":([^,}]+).*/\1 \2 \3/p' "$1/metrics.jsonl"; }
-digest() { cat "$1/latest/model.safetensors" "$1/latest/optimizer.safetensors" 2>/dev/null | sha256sum | cut -d' ' -f1; }
-train() { # DIR ARGS...
-	local dir=$1
-	shift
-	rm -rf "$dir"
-	"$sim/bin/gtrain" run "$tmp/mlp.cfg" --device cuda --no-progress -o "$dir" "$@" >"$dir.out" 2>&1
-	echo $? >"$dir.rc"
-}
-ok() { # NAME WHY: ok where WHY is empty
-	if [ -z "$2" ]; then echo "ok $1"; else echo "not ok $1: $2"; fi
-}
-# same NAME A B: status, curve, weights and moments
-same() {
-	local why=
-	[ "$(cat "$2.rc" "$3.rc")" = $'0\n0' ] || why="status $(cat "$2.rc" "$3.rc" | tr '\n' ' '): $(tail -qn 1 "$2.out" "$3.out" |
-		tr '\n' ' ')"
-	[ -n "$why" ] || [ "$(losses "$2" | wc -l)" -gt 10 ] || why='no losses'
-	[ -n "$why" ] || cmp -s <(losses "$2") <(losses "$3") || why="the curves differ: $(diff <(losses "$2") <(losses "$3") | sed -n 2p)"
-	[ -n "$why" ] || [ "$(digest "$2")" = "$(digest "$3")" ] || why='the weights differ'
-	ok "$1" "$why"
-}
 graphs() { sed -n 's/^cudasim: \([0-9]*\) graph launches.*/\1/p' "$1.out"; }
 
 export CUDASIM_STATS=1
-train "$tmp/eager" -s cuda_graphs=false -s window=1
+sim_train "$tmp/eager" -s cuda_graphs=false -s window=1
 for w in 1 8 64; do
-	train "$tmp/w$w" -s window=$w
-	same "window_of_$w" "$tmp/eager" "$tmp/w$w"
+	sim_train "$tmp/w$w" -s window=$w
+	sim_same "window_of_$w" "$tmp/eager" "$tmp/w$w"
 done
-train "$tmp/eager64" -s cuda_graphs=false -s window=64
-same window_without_graphs "$tmp/eager" "$tmp/eager64"
+sim_train "$tmp/eager64" -s cuda_graphs=false -s window=64
+sim_same window_without_graphs "$tmp/eager" "$tmp/eager64"
 if [ -z "${GTRAIN_SIM:-}" ]; then # the order of threads is the simulator's
-	CUDASIM_FIRST=1 train "$tmp/first" -s window=64
-	same window_first_thread_first "$tmp/eager" "$tmp/first"
+	CUDASIM_FIRST=1 sim_train "$tmp/first" -s window=64
+	sim_same window_first_thread_first "$tmp/eager" "$tmp/first"
 fi
-GTRAIN_CUDA_PDL=1 train "$tmp/early" -s window=64
-same kernels_that_come_early "$tmp/eager" "$tmp/early"
+GTRAIN_CUDA_PDL=1 sim_train "$tmp/early" -s window=64
+sim_same kernels_that_come_early "$tmp/eager" "$tmp/early"
 n=$(sed -n 's/^cudasim: \([0-9]*\) kernels came before.*/\1/p' "$tmp/early.out") m=$(sed \
 	-n 's/^cudasim: \([0-9]*\) kernels came before.*/\1/p' "$tmp/w64.out")
 why=
 [ "${n:-0}" -gt 1000 ] && [ "$m" = 0 ] || why="$n kernels, without the switch $m"
 [ -n "${GTRAIN_SIM:-}" ] || ok kernels_come_early_when_asked "$why"
-train "$tmp/auto"
-same window_by_time "$tmp/eager" "$tmp/auto"
+sim_train "$tmp/auto"
+sim_same window_by_time "$tmp/eager" "$tmp/auto"
 # Only the simulator counts.
 # Of 2 * 79 steps and 2 * 16 batches of evaluation, one a program runs before its graph is made: 64s, 8s and 1s of the rest.
 n1=$(graphs "$tmp/w1") n64=$(graphs "$tmp/w64") n0=$(graphs "$tmp/eager64")
@@ -81,9 +57,9 @@ fi
 for o in a b; do
 	s='cuda_graphs=false'
 	[ $o = a ] || s='window=64'
-	train "$tmp/cut$o" -s "$s" -s train.eval_every_steps=13 -s checkpoint.every_steps=29 -s train.steps=180 -s data.drop_last=true
+	sim_train "$tmp/cut$o" -s "$s" -s train.eval_every_steps=13 -s checkpoint.every_steps=29 -s train.steps=180 -s data.drop_last=true
 done
-same window_cut_by_events "$tmp/cuta" "$tmp/cutb"
+sim_same window_cut_by_events "$tmp/cuta" "$tmp/cutb"
 why=
 cmp -s <(ls "$tmp/cuta") <(ls "$tmp/cutb") || why='the checkpoints differ'
 [ "$(find "$tmp/cutb" -name 'step-*' | wc -l)" -ge 8 ] || why="$(find "$tmp/cutb" -name 'step-*' | wc -l) checkpoints"
@@ -92,7 +68,7 @@ ok checkpoints_at_the_same_steps "$why"
 # A step in the middle of a window diverges, the next window is queued already: the same words, the same losses before it.
 for o in cuda_graphs=false window=8 window=64; do
 	d=$tmp/nan-${o%=*}${o#*=}
-	train "$d" -s "$o" -s 'train.schedule={type="multistep";unit="step";milestones=[100];gamma=1e30;}' -s train.optimizer.type=sgd \
+	sim_train "$d" -s "$o" -s 'train.schedule={type="multistep";unit="step";milestones=[100];gamma=1e30;}' -s train.optimizer.type=sgd \
 		-s train.clip_norm=0.0
 	why=
 	[ "$(cat "$d.rc")" = 3 ] || why="status $(cat "$d.rc")"
@@ -107,7 +83,7 @@ done
 for w in 8 64; do
 	[ -z "${GTRAIN_SIM:-}" ] || break # a GPU has ended before the signal comes
 	d=$tmp/sig$w
-	"$sim/bin/gtrain" run "$tmp/mlp.cfg" --device cuda --no-progress -o "$d" -s window=$w >"$d.out" 2>&1 &
+	"$sim/bin/gtrain" run "$tmp/net.cfg" --device cuda --no-progress -o "$d" -s window=$w >"$d.out" 2>&1 &
 	pid=$!
 	for _ in $(seq 200); do [ "$(losses "$d" 2>/dev/null | wc -l)" -gt 20 ] && break; sleep 0.02; done
 	kill -TERM $pid
@@ -120,7 +96,7 @@ for w in 8 64; do
 	"$sim/bin/gtrain" resume "$d" --device cuda --no-progress >"$d.out" 2>&1
 	echo $? >"$d.rc"
 	ok "sigterm_window_$w" "$why"
-	same "sigterm_window_${w}_resumes" "$tmp/eager" "$d"
+	sim_same "sigterm_window_${w}_resumes" "$tmp/eager" "$d"
 	echo "# windows: SIGTERM stopped a run of windows of $w after step $last"
 done
 
@@ -140,7 +116,7 @@ for p in fp32 bf16; do
 		"$sim/bin/gtrain" run "$tmp/norm.cfg" --device cuda --no-progress -o "$d" -s precision=$p -s $o >"$d.out" 2>&1
 		echo $? >"$d.rc"
 	done
-	same "norms_and_pools_$p" "$tmp/norm-$p-cuda_graphs" "$tmp/norm-$p-window"
+	sim_same "norms_and_pools_$p" "$tmp/norm-$p-cuda_graphs" "$tmp/norm-$p-window"
 done
 
 # Convolutions, with everything at once: batch statistics, dropout, augmentation, accumulation, clipping, a short last batch.
@@ -151,7 +127,7 @@ for p in fp32 bf16 fp16; do
 			-s data.samples=165 -s train.epochs=2 -s checkpoint.every_steps=0 >"$d.out" 2>&1
 		echo $? >"$d.rc"
 	done
-	same "cnn_$p" "$tmp/cnn-$p-cuda_graphs" "$tmp/cnn-$p-window"
+	sim_same "cnn_$p" "$tmp/cnn-$p-cuda_graphs" "$tmp/cnn-$p-window"
 done
 
 # What a checkpoint is evaluated to afterwards is what the run said; the benchmark walks the same windows, and times the steps one by one.
@@ -163,14 +139,14 @@ awk -v a="$want" -v b="$got" 'BEGIN { split(a, x, " "); split(b, y, " "); d = x[
 	exit !(x[1] > 0 && d < 1e-6 && x[2] - y[2] < 1e-6 && y[2] - x[2] < 1e-6) }' ||
 	why="the run says $want, eval says $got: $(tail -n 1 "$tmp/out")"
 ok eval_says_the_same "$why"
-"$sim/bin/gtrain" bench "$tmp/mlp.cfg" --device cuda --steps 30 --json >"$tmp/bench" 2>"$tmp/out"
+"$sim/bin/gtrain" bench "$tmp/net.cfg" --device cuda --steps 30 --json >"$tmp/bench" 2>"$tmp/out"
 rc=$? why=
 [ $rc = 0 ] && grep -q '"op":"linear"' "$tmp/bench" && grep -q '"op":"linear+loss"' "$tmp/bench" &&
 	grep -qE '"op":"check"[^}]*"ms":[0-9.e-]*[1-9]' "$tmp/bench" || why="status $rc: $(tail -n 1 "$tmp/out")"
 ok bench "$why"
 
 # The time limit ends a run with a checkpoint.
-"$sim/bin/gtrain" run "$tmp/mlp.cfg" --device cuda --no-progress -o "$tmp/time" --time-limit 1s -s train.epochs=100000 >"$tmp/time.out" 2>&1
+"$sim/bin/gtrain" run "$tmp/net.cfg" --device cuda --no-progress -o "$tmp/time" --time-limit 1s -s train.epochs=100000 >"$tmp/time.out" 2>&1
 rc=$? why=
 [ $rc = 0 ] && grep -q '"status":"time limit"' "$tmp/time/metrics.jsonl" &&
 	"$sim/bin/gtrain" inspect --verify "$tmp/time" >"$tmp/time.out" 2>&1 ||

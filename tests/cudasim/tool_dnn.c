@@ -345,7 +345,7 @@ TEST(another_version_or_card_has_its_own_file)
 	expect(plain, GT_F32, "cudnn:1 (heuristic)");
 }
 
-/* Whatever stands in the file, a convolution gets an engine that is allowed. */
+/* With any content of the file, a convolution gets an engine that is allowed. */
 static void survives(const char *path, const char *what, const void *data, size_t n)
 {
 	FILE *f = fopen(path, "wb");
@@ -364,7 +364,7 @@ TEST(damaged_files_do_no_harm)
 	expect(plain, GT_F32, "cudnn:1 (heuristic)");
 	CHECK_OK(gt_file_read(only_file(path, sizeof path), 1 << 20, &good, &n, &e), e);
 	bad = malloc(n + 64);
-	for (size_t i = 0; i <= n; i++) { /* cut, flipped, a byte that never stands there */
+	for (size_t i = 0; i <= n; i++) { /* cut, flipped, a byte that the format never has */
 		snprintf(what, sizeof what, "cut at %zu", i);
 		survives(path, what, good, i);
 		if (i == n)

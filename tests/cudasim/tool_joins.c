@@ -1,4 +1,4 @@
-/* Calls that the planner joins (engine/plan/backend_fusion.c) beside the calls that they stand for, which tool_calls.c compares with the
+/* Calls that the planner joins (engine/plan/backend_fusion.c) beside the calls that they replace, which tool_calls.c compares with the
  * CPU's: on the simulator and, from tests/gpu/check.sh, on a GPU (PAIR_GPU). */
 #include "backend.h"
 #include "base/philox.h"

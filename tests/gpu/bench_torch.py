@@ -280,7 +280,7 @@ def main():
         q = json.loads(line)
         try:
             a = getattr(server, q["do"])(q)
-        except Exception as e:  # an opponent that cannot run is told, the others go on
+        except Exception as e:  # an opponent that cannot run is reported; the others continue
             a = {"error": f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"}
         print(json.dumps(a), file=answer, flush=True)
 

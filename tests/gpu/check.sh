@@ -37,7 +37,7 @@ export GTRAIN=$build/bin/gtrain GTRAIN_SRC=$src
 export XDG_CACHE_HOME=$tmp/cache # choices of engines are made here, by this library on this card
 [ -d "$src/data" ] && export GTRAIN_DATA=${GTRAIN_DATA:-$src/data}
 export OMP_WAIT_POLICY=passive
-export GTRAIN_NAN_MEMORY=1 # activations and workspaces begin as NaN: a kernel that reads what nobody has written shows
+export GTRAIN_NAN_MEMORY=1 # activations and workspaces begin as NaN, which shows kernels that read memory before it is written
 tiny=${CHECK_TINY:-}
 device=${CHECK_DEVICE:-cuda}
 pick() { if [ -n "$tiny" ]; then echo "$1"; else echo "$2"; fi; } # pick TINY FULL
@@ -244,7 +244,7 @@ part_memory() {
 }
 
 # compute-sanitizer over the op table and a training of few steps. Its initcheck would find nothing, because alloc() zeroes memory:
-# GTRAIN_NAN_MEMORY stands in for it.
+# GTRAIN_NAN_MEMORY replaces it.
 part_sanitizer() {
 	local tool why what limit n=0 sanitizer d
 	sanitizer=$(command -v compute-sanitizer)

@@ -32,7 +32,7 @@ struct line { /* of one shape */
 	int products;
 };
 
-/* Prepares one call; own: what its description says where kernels of ours stand in for the epilogue. */
+/* Prepares one call; own: its description if our own kernels replace the epilogue. */
 static void ask(struct line *l, const char *name, const char *own, struct gt_opcall *call, bool optional)
 {
 	struct gt_err e = {0};

@@ -65,7 +65,7 @@ echo '#include <zlib.h>' >cli/pack.c
 refused vendor 'cli/pack.c: includes a header of zlib'
 
 echo >datasets/low.c
-refused name_twice 'file names .*: low.c$'
+refused name_twice 'duplicate file names: low.c$'
 
 echo 'struct gt_low {' >>engine/plan/right.h
 refused struct_twice 'structs defined twice: struct gt_low'

@@ -44,7 +44,7 @@ TEST(dropout_keeps_the_right_share)
 		}
 }
 
-/* The mask is the sample's, whatever batch it stands in; other seeds, layers, epochs and samples draw others. */
+/* The mask of a sample is the same in every batch; other seeds, layers, epochs and samples have other masks. */
 TEST(dropout_mask_does_not_depend_on_the_split)
 {
 	enum { N = 24, PER = 77 };

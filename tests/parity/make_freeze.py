@@ -14,7 +14,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.utils.data.distributed import DistributedSampler
 
-from make_parity import fashion, seq
+from make_parity import fashion, seq, write_training
 
 BATCH, SEED, SAMPLES = 64, 42, 640
 
@@ -48,13 +48,7 @@ def main(which, path):
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             opt.step()
             losses.append(loss.item())
-    with open(path, "w", encoding="ascii") as f:
-        f.write(f"# make_freeze.py, PyTorch {torch.__version__.split('+', maxsplit=1)[0]}\n")
-        for t, v in enumerate(losses):
-            f.write(f"loss {t + 1} {v:.9g}\n")
-        for name, t in model.state_dict().items():
-            t = t.double()
-            f.write(f"at {name} {t.numel()} {t.norm().item():.9g} {t.sum().item():.9g}\n")
+    write_training(path, "make_freeze.py", losses, model)
 
 
 if __name__ == "__main__":

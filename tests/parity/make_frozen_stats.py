@@ -13,7 +13,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.utils.data.distributed import DistributedSampler
 
-from make_parity import fashion, seq
+from make_parity import fashion, seq, write_training
 
 BATCH, SEED = 64, 42
 
@@ -46,13 +46,7 @@ def main(path):
     for m in (model.bn1, model.bn3):
         m.requires_grad_(False)
     losses = phase(model, x, y, 40, (model.bn1, model.bn2))
-    with open(path, "w", encoding="ascii") as f:
-        f.write(f"# make_frozen_stats.py, PyTorch {torch.__version__.split('+', maxsplit=1)[0]}\n")
-        for t, v in enumerate(losses):
-            f.write(f"loss {t + 1} {v:.9g}\n")
-        for name, t in model.state_dict().items():
-            t = t.double()
-            f.write(f"at {name} {t.numel()} {t.norm().item():.9g} {t.sum().item():.9g}\n")
+    write_training(path, "make_frozen_stats.py", losses, model)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 import torch.optim._muon as muon
 from torch.utils.data.distributed import DistributedSampler
 
-from make_parity import fashion, seq
+from make_parity import fashion, newton_schulz_f32, seq
 
 BATCH, SEED = 64, 42
 ADAM, RMS, SGD = torch.optim.Adam, torch.optim.RMSprop, torch.optim.SGD
@@ -31,16 +31,6 @@ RUNS = {
 def net():
     return seq(("pool", nn.AvgPool2d(7)), ("flatten", nn.Flatten()), ("fc1", nn.Linear(16, 24)), ("act1", nn.Tanh()),
                ("fc2", nn.Linear(24, 10)))
-
-
-def in_f32(grad, coefficients, steps, eps):
-    a, b, c = coefficients
-    x = grad.T if grad.size(0) > grad.size(1) else grad
-    x = x / x.norm().clamp(min=eps)
-    for _ in range(steps):
-        m = x @ x.T
-        x = a * x + (b * m + c * m @ m) @ x
-    return x.T if grad.size(0) > grad.size(1) else x
 
 
 def batches(x, y, dtype):
@@ -72,7 +62,7 @@ def main(path):
                     losses[-1].append(loss.item())
             for t, (a, b) in enumerate(zip(*losses)):
                 f.write(f"loss {name} {t + 1} {a:.9g} {b:.9g}\n")
-        muon._zeropower_via_newtonschulz = in_f32
+        muon._zeropower_via_newtonschulz = newton_schulz_f32
         torch.manual_seed(7)  # not gtrain's seed: its own state would not do
         model = net()
         weights = {n: p for n, p in model.named_parameters() if p.dim() == 2}

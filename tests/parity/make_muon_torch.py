@@ -15,7 +15,7 @@ import torch.nn.functional as F
 import torch.optim._muon as muon
 from torch.utils.data.distributed import DistributedSampler
 
-from make_parity import fashion, sampled, seq
+from make_parity import fashion, newton_schulz_f32, sampled, seq
 
 STEPS, BATCH, SEED = 60, 128, 42
 
@@ -46,17 +46,7 @@ def main(path):
     torch.set_num_threads(1)
     losses, buffers = train()
     of = muon._zeropower_via_newtonschulz
-
-    def in_f32(grad, coefficients, steps, eps):
-        a, b, c = coefficients
-        x = grad.T if grad.size(0) > grad.size(1) else grad
-        x = x / x.norm().clamp(min=eps)
-        for _ in range(steps):
-            m = x @ x.T
-            x = a * x + (b * m + c * m @ m) @ x
-        return x.T if grad.size(0) > grad.size(1) else x
-
-    muon._zeropower_via_newtonschulz = in_f32
+    muon._zeropower_via_newtonschulz = newton_schulz_f32
     plain, exact = train()
     muon._zeropower_via_newtonschulz = of
     with open(path, "w", encoding="ascii") as f:

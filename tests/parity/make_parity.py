@@ -361,6 +361,28 @@ def evaluate(model, scale, xt, yt, smoothing, views):
     return loss / len(xt), hits / len(xt)
 
 
+def newton_schulz_f32(grad, coefficients, steps, eps):
+    """The iteration of torch.optim.Muon in f32, as gtrain has it; PyTorch's runs in bf16."""
+    a, b, c = coefficients
+    x = grad.T if grad.size(0) > grad.size(1) else grad
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(steps):
+        m = x @ x.T
+        x = a * x + (b * m + c * m @ m) @ x
+    return x.T if grad.size(0) > grad.size(1) else x
+
+
+def write_training(path, script, losses, model):
+    """Writes the losses of a training, and number of elements, norm and sum of each tensor of the model."""
+    with open(path, "w", encoding="ascii") as f:
+        f.write(f"# {script}, PyTorch {torch.__version__.split('+', maxsplit=1)[0]}\n")
+        for t, v in enumerate(losses):
+            f.write(f"loss {t + 1} {v:.9g}\n")
+        for name, t in model.state_dict().items():
+            t = t.double()
+            f.write(f"at {name} {t.numel()} {t.norm().item():.9g} {t.sum().item():.9g}\n")
+
+
 def sampled(n):
     return sorted({k * (n - 1) // 15 for k in range(16)})
 

@@ -76,7 +76,7 @@ struct reader {
 	map<string, int> named;                  /* cells of constants, special registers and symbols, by their words */
 	vector<std::pair<size_t, string>> jumps; /* branches whose label is not known yet */
 	int line = 1;
-	vector<string> constants; /* what nregs + i stands for */
+	vector<string> constants; /* [i]: the constant in cell nregs + i */
 
 	[[noreturn]] void die(const string &what) const
 	{

@@ -352,7 +352,7 @@ TEST(conf_mutants)
 	tried += n;
 	CHECK(n >= 500);
 	CHECK(loaded > n / 20 && loaded < n / 2);              /* else the mutants are too tame or too wild to tell much */
-	CHECK_MSG(worst < 1.0, "a mutant took %.2f s", worst); /* the promise of RELIABILITY: bad input is told in under a second */
+	CHECK_MSG(worst < 1.0, "a mutant took %.2f s", worst); /* a wrong config is reported in less than a second */
 	printf("# malformed configs tried: %d (%d of %d mutants still loaded, the slowest took %.1f ms)\n", tried, loaded, n, 1e3 * worst);
 	globfree(&g);
 }

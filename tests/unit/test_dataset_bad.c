@@ -26,7 +26,7 @@ static long memory(void) /* KiB at the most so far */
 	return r.ru_maxrss;
 }
 
-/* Reads the split; word must stand in the message, and the file's name. NULL word: any GT_EDATA. */
+/* Reads the split. The message must contain word and the name of the file. word NULL: any GT_EDATA. */
 static void expect(const struct gt_dataset_spec *s, enum gt_code want, const char *word, const char *what)
 {
 	struct gt_dataset d;

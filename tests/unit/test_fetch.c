@@ -472,7 +472,7 @@ static uint8_t *tgz;
 static size_t ntgz;
 static char sha_tgz[65], sha_m[65];
 
-/* The archive that stands in tar[], served as x.tar.gz; its digest is right, whatever is in it. */
+/* Serves the archive in tar[] as x.tar.gz, with its digest. */
 static void publish(size_t cut)
 {
 	memset(tar + ntar, 0, 1024);

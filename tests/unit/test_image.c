@@ -369,7 +369,7 @@ TEST(damaged_pictures)
 			put(names[k], b, cut, false);
 			CHECK_MSG(refused(names[k], NULL) == GT_EDATA || (k && cut + 2 >= size), "%s cut at %zu of %zu", names[k], cut, size);
 		}
-		/* Damaged anywhere: any answer, but an answer. A PNG's CRCs see every one of them but in what nobody reads. */
+		/* Damage at any byte gives an image or an error. The CRCs of a PNG detect all damage in the parts that are read. */
 		uint32_t r = 12345;
 		for (int i = 0; i < 1500; i++) {
 			r = r * 1664525u + 1013904223u;

@@ -109,7 +109,7 @@ TEST(lambda_has_its_distribution)
 	}
 }
 
-/* Returns P(e < lambda < 1 - e) of Beta(a, a) for a tiny a: the density is a / 2 * (1 / x + 1 / (1 - x)) but for terms of a^2. */
+/* Returns P(e < lambda < 1 - e) of Beta(a, a) for a tiny a: the density is a / 2 * (1 / x + 1 / (1 - x)), without terms of a^2. */
 static double share_between(double a, double e)
 {
 	return a * log((1 - e) / e);

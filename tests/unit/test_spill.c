@@ -100,7 +100,7 @@ TEST(memory_is_bounded)
 	gt_spill_close(s);
 }
 
-/* The limit on the size of files stands for a full disk: both fail in fallocate. */
+/* The limit on the size of files imitates a full disk: both fail in fallocate. */
 TEST(full_disk_moves_array_to_memory)
 {
 	enum { N = 1000000 }; /* 8 MB */

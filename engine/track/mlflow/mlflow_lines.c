@@ -85,10 +85,8 @@ static enum gt_code take_line(struct reading *r, const char *line, size_t n, str
 	struct gt_err why = {0};
 	int64_t step;
 	enum gt_code code = gt_json_parse(line, n, NAME, 4, 4096, r->a, &o, &why);
-	if (code == GT_EFAIL) { /* parsing ran out of memory, so the line may be correct and must not be skipped */
-		*err = why;
-		return code;
-	}
+	if (code == GT_EFAIL) /* parsing ran out of memory, so the line may be correct and must not be skipped */
+		return gt_fail_copy(err, &why);
 	double time = code ? NAN : gt_json_num(o, "time");
 	const char *event = gt_json_text(gt_json_member(o, "event"));
 	if (code || !event || !gt_json_whole(gt_json_member(o, "step"), &step) || !(time > 0) || (r->rewritten && time <= r->s->time))

@@ -129,10 +129,10 @@ static enum gt_code lock_run(struct gt_mlflow *m, int *fd, struct gt_err *err)
 {
 	*fd = open(m->job->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*fd < 0)
-		return gt_fail(err, GT_ENOINPUT, "%.500s: %s", m->job->dir, strerror(errno));
+		return gt_fail_errno(err, GT_ENOINPUT, errno, "%.500s", m->job->dir);
 	while (flock(*fd, LOCK_EX | LOCK_NB)) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
-			return gt_fail(err, GT_EIO, "%.500s: %s", m->job->dir, strerror(errno));
+			return gt_fail_errno(err, GT_EIO, errno, "%.500s", m->job->dir);
 		if (m->job->until < 0 || gt_mlflow_over(&m->clock))
 			return gt_fail(err, GT_EFAIL, "%.500s: another process sends this run to MLflow; the run may still train", m->job->dir);
 		gt_mlflow_pause(&m->clock, 0.2);

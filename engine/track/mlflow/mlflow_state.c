@@ -44,10 +44,8 @@ static enum gt_code parse_state(const char *path, const char *text, size_t n, st
 	gt_arena_close(a);
 	if (code == GT_OK && wrong)
 		code = gt_fail(err, GT_EDATA, "%s: the member %s is missing or wrong", path, wrong);
-	if (code == GT_EDATA && err) {
-		struct gt_err said = *err;
-		gt_fail(err, GT_EDATA, "%.600s; remove the file to send the run to MLflow once more, as a new run", said.msg);
-	}
+	if (code == GT_EDATA)
+		gt_fail_suffix(err, "remove the file to send the run to MLflow once more, as a new run");
 	return code;
 }
 

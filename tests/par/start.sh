@@ -10,7 +10,8 @@ start() { GTRAIN_TEST_MARK=$mark timeout 60 "$@"; }
 for v in RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT OMP_NUM_THREADS GTRAIN_TOKEN_FILE; do unset "$v"; done
 for v in $(compgen -e | grep -E '^(OMPI_|PMI_|PMIX_|MPI_|SLURM_)'); do unset "$v"; done
 
-# A free port that is this test's alone while it runs: two of them may run on one machine. The tool ends with this shell.
+# A free port, and the two after it, which are this test's alone while it runs: two of them may run on one machine. The tool ends with this
+# shell.
 coproc HOLD { exec "${GTRAIN_BUILD:-$src/build}/tests/par/tool_port"; }
 read -r port <&"${HOLD[0]}" || exit 1
 disown "$HOLD_PID" # a bare `wait` does not wait for it

@@ -20,6 +20,14 @@ wait_for() {
 		sleep 0.02
 	done
 }
+# ours REGEXP: the processes whose command line matches and whose working directory is $tmp, so that those of another test are left alone
+ours() {
+	local p
+	for p in $(pgrep -f -- "$1"); do
+		if [ "/proc/$p/cwd" -ef "$tmp" ]; then echo "$p"; fi
+	done
+}
+none_of_ours() { [ -z "$(ours "$1")" ]; }
 # lines FILE N: the file has N lines or more
 lines() { [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]; }
 

@@ -338,6 +338,7 @@ slow() { # a run that goes on until it gets a signal
 }
 slow going
 export pid
+# shellcheck disable=SC2016
 python follow_ends_with_the_run '
 got = screen("FRAMES", "kill -TERM $pid", "80", sys.argv[1], "plot", "going", "-f", "--score", "loss", "--score", "acc")
 assert got["status"] == 0 and got["frames"] >= 2, got
@@ -345,6 +346,7 @@ text = [r for r in got["rows"] if r.strip()]
 assert text[0].startswith("going: signal 15") and len(text) <= 23, text
 assert sum("by epoch" in r for r in text) == 2 and got["widest"] <= 80'
 wait $pid
+# shellcheck disable=SC2016
 python follow_waits_for_the_run '
 train = "\"$GTRAIN\" run tiny.cfg --device cpu -q --no-progress -s train.epochs=3 -o later >train.out 2>&1 </dev/null &"
 got = screen("waiting until", train, "80", sys.argv[1], "plot", "later", "-f", "--score", "loss")

@@ -32,6 +32,10 @@ left() {
 	find /dev/shm -maxdepth 1 -type f -name '*gtrain*' -printf 'shared memory %p\n'
 }
 
+# met FILE...: in each of these outputs, a launcher says that it is connected to that of host 0. The ranks may meet before the launchers do,
+# and a launcher that has met no other one cannot say what happened on its host.
+met() { [ "$(grep -ls '^joined host 0 as node' "$@" /dev/null | wc -l)" = $# ]; }
+
 # join HOW N ARGS...: tool_team on N ranks, started by hand in the way of HOW, rank $ABSENT left out. Their output in $tmp/rank.R, their
 # statuses in $codes.
 join() {

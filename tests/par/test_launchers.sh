@@ -89,12 +89,12 @@ cat hosts_[01].out >hosts.out
 same hosts hosts2 2 $rc
 
 # ---- a rank is lost, and the run goes on ----
-# strike RANK DIR: SIGKILL after the first checkpoint in DIR; its process is in victim, "": it was not found. The process is found before
-# the checkpoint, so that the signal follows the checkpoint at once.
+# strike RANK DIR [OUTPUT...]: SIGKILL after the first checkpoint in DIR, when the launchers with these outputs have met; its process is in
+# victim, "": it was not found. The process is found before the checkpoint, so that the signal follows the checkpoint at once.
 strike() {
 	victim=
 	wait_for find_victim "$1"
-	wait_for saved_or_over "$2"
+	wait_for saved_or_over "${@:2}"
 	[ -z "$victim" ] || kill -KILL "$victim" 2>/dev/null
 }
 find_victim() {
@@ -102,7 +102,7 @@ find_victim() {
 	victim=$(grep -lzs "^GTRAIN_RANK=$1$" $(marked) /dev/null | sed 's,/proc/\([0-9]*\)/.*,\1,')
 	[ -n "$victim" ] || over
 }
-saved_or_over() { [ -e "$1/latest" ] || over; }
+saved_or_over() { { [ -e "$1/latest" ] && met "${@:2}"; } || over; }
 over() { ! kill -0 "$pid" 2>/dev/null; }
 # settings EPOCHS: of a run that is long enough for the kill, in the array long. How long that is depends on the machine: lost() begins with
 # few epochs, and takes four times as many whenever the run has ended before the kill.
@@ -164,7 +164,7 @@ hosts_lost() {
 			[ $n = 1 ] || pid=$!
 		done
 		other=$!
-		strike 1 lost_h
+		strike 1 lost_h lost_h1.out
 		wait $pid
 		rc=$?
 		wait $other || rc="$rc $?"
@@ -173,7 +173,7 @@ hosts_lost() {
 		[ "$rc $restarts" != "0 0" ] && break
 	done
 	if grep -q "^node 1 (.*): rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" lost_h0.out &&
-		grep -q "^rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" lost_h1.out && [ $restarts = 2 ]; then
+		grep -q "^rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" lost_h1.out && [ "$restarts" = 2 ]; then
 		restarts=1
 	fi
 	judge hosts_lost lost_h "$(left)" --nproc 2

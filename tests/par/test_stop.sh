@@ -34,8 +34,11 @@ hosts() {
 		pid+=($!)
 	done
 }
-# await DIR: its first checkpoint
-await() { wait_for [ -e "$1/latest" ]; }
+# await DIR: its first checkpoint, and that its launchers have met
+await() {
+	wait_for [ -e "$1/latest" ]
+	[ ! -e "$1.1" ] || wait_for met "$1.1"
+}
 # rank N: the process of rank N
 rank() {
 	# shellcheck disable=SC2046

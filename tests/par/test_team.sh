@@ -113,7 +113,7 @@ fi
 if [ "$(id -u)" = 0 ] && command -v python3 >/dev/null; then
 	python3 "$src/tests/par/squat.py" "$(printf 'torchrun 0 2 127.0.0.1 %d 0' "$port")" 65534 >squat.out 2>&1 &
 	squat=$!
-	wait_for grep -q ready squat.out
+	wait_for grep -qs ready squat.out
 	join torchrun 2
 	why="process $squat of user 65534 occupies the socket name with which the ranks that torchrun started find each other:"
 	why="$why end the process, or let gtrain start the ranks"
@@ -200,6 +200,7 @@ pid=$!
 GTRAIN_TEST_MARK=$mark "$tool" -n 2 -N 2 -R 1 -p "$port" -f token -s 100000000 >host1 2>&1 &
 gone=$!
 wait_for [ -e hosts_met ]
+wait_for met host1
 kill -KILL $gone
 wait $gone 2>/dev/null
 wait $pid

@@ -12,6 +12,25 @@ pass() { echo "ok $1"; }
 fail() { echo "not ok $1: $2"; }
 skip() { echo "skip $1: $2"; }
 
+# wait_for COMMAND...: repeats the command until it succeeds. The limit of two minutes is for a run that hangs, not for a slow machine.
+wait_for() {
+	local limit=$((SECONDS + 120))
+	until "$@"; do
+		[ $SECONDS -lt $limit ] || return 1
+		sleep 0.02
+	done
+}
+# ours REGEXP: the processes whose command line matches and whose working directory is $tmp, so that those of another test are left alone
+ours() {
+	local p
+	for p in $(pgrep -f -- "$1"); do
+		if [ "/proc/$p/cwd" -ef "$tmp" ]; then echo "$p"; fi
+	done
+}
+none_of_ours() { [ -z "$(ours "$1")" ]; }
+# lines FILE N: the file has N lines or more
+lines() { [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]; }
+
 # run ARGS...: leaves the exit status in $rc and the output in $tmp/out and $tmp/err.
 run() {
 	"$gtrain" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null

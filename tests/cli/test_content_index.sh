@@ -59,8 +59,18 @@ same() {
 plain=$(bits plain)
 [ -n "$plain" ] || fail plain 'no bits'
 if [ -d cache ]; then fail never_writes 'data.index = "never" has made a cache'; else pass never_writes; fi
-same just_made '' run net.cfg -q -o just_made # files that were changed a moment ago are not recorded
-if find cache -name '*.index' 2>/dev/null | grep -q .; then fail unsettled "an index of files of this moment"; else pass unsettled; fi
+# Files that were changed a moment ago are not recorded. A run that ends more than GT_CONTENT_SETTLED_S = 2 s after the change proves
+# nothing.
+for n in 1 2 3 4 5; do
+	rm -rf cache
+	begun=$(date +%s)
+	find folder -type f -exec touch {} +
+	same just_made_$n '' run net.cfg -q -o just_made_$n
+	took=$(($(date +%s) - begun))
+	[ "$took" -gt 2 ] || break
+done
+if [ "$took" -gt 2 ]; then skip unsettled 'a run takes longer than a change stays recent'
+elif find cache -name '*.index' 2>/dev/null | grep -q .; then fail unsettled "an index of files of this moment"; else pass unsettled; fi
 sleep 3.1
 same first '' run net.cfg -q -o first
 file=$(echo "$index"/*.index)

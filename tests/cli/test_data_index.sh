@@ -135,8 +135,16 @@ if grep -qF "table.csv has changed since" "$tmp/err" && grep -q '2,2[0-9]* train
 else
 	fail changed "$(cat "$tmp/err"; grep train "$tmp/out")"
 fi
-touch table.csv
-gives just_changed 0 err 'no index was written: a file was changed' check net.cfg
+for _ in 1 2 3 4 5; do # a check that ends more than SETTLED_S = 2 s (datasets/index_place.c) after the change proves nothing
+	begun=$(date +%s)
+	touch table.csv
+	run check net.cfg
+	took=$(($(date +%s) - begun))
+	[ "$took" -gt 2 ] || break
+done
+if [ "$took" -gt 2 ]; then skip just_changed 'a check takes longer than a change stays recent'
+elif [ "$rc" = 0 ] && grep -qF 'no index was written: a file was changed' "$tmp/err"; then pass just_changed
+else fail just_changed "status $rc: $(cat "$tmp/err")"; fi
 mv before.csv table.csv
 sleep 3.1
 uses moved_back 'has changed since'

@@ -86,7 +86,7 @@ write sweep 1 net.cfg -s train.optimizer.lr=0.01,1e38 -s train.epochs=2 -s 'trai
 write report 1 net -o net.html
 write report 2 net -o net.html -s 'data.name="none"'
 python3 "$src/tests/cli/fake_mlflow.py" . &
-for _ in $(seq 500); do if [ -s port ]; then break; fi; sleep 0.02; done
+wait_for [ -s port ]
 write track 1 net -s "log.mlflow.uri=http://127.0.0.1:$(cat port)"
 kill $!
 mv runs.json requests port net

@@ -85,10 +85,11 @@ long=(-s train.epochs=2500 -s train.eval_every_epochs=0 -s checkpoint.every_epoc
 seconds() { tail -n 1 "$1/metrics.jsonl" | sed 's/.*"seconds":\([0-9.e+-]*\).*/\1/'; }
 train alone "${long[@]}"
 start=$(date +%s.%N)
-train stuck "${long[@]}" -s 'log.command="exec sleep 1000"'
+# shellcheck disable=SC2016 # a number of the process, so that the process of another test of this name is not found
+train stuck "${long[@]}" -s 'log.command="echo $$ >stuck.pid; exec sleep 1000"'
 wall=$(awk -v a="$start" -v b="$(date +%s.%N)" 'BEGIN { print b - a }')
 warned stuck 'log.command is too slow and did not get [0-9]* of [0-9]* events' 1
-if ! pgrep -f 'sleep 1000' >/dev/null; then pass nothing_left; else fail nothing_left "$(pgrep -af 'sleep 1000')"; fi
+if [ -s stuck.pid ] && ! kill -0 "$(cat stuck.pid)" 2>/dev/null; then pass nothing_left; else fail nothing_left "$(cat stuck.pid)"; fi
 lost=$(awk -v a="$(seconds alone)" -v b="$(seconds stuck)" 'BEGIN { print b - a }')
 echo "# training with a command that never reads: $lost s more than without; the whole run took $wall s"
 
@@ -97,7 +98,7 @@ endless=(-s train.epochs=1000000 -s log.every_steps=1000 -s train.eval_every_epo
 env --default-signal=INT "$gtrain" run tiny.cfg --device cpu -q --no-progress -o int "${endless[@]}" \
 	-s 'log.command="cat >int.jsonl"' 2>err &
 pid=$!
-for _ in $(seq 200); do if [ -s int.jsonl ]; then break; fi; sleep 0.02; done
+wait_for [ -s int.jsonl ]
 kill -INT $pid
 wait $pid
 rc=$?
@@ -106,11 +107,10 @@ if [ $rc = 130 ] && cmp -s int.jsonl int/metrics.jsonl; then pass interrupted; e
 "$gtrain" run tiny.cfg --device cpu -q --no-progress -o kill "${endless[@]}" \
 	-s 'log.command="cat >kill.jsonl; touch eof"' 2>err &
 pid=$!
-for _ in $(seq 200); do if [ -s kill.jsonl ]; then break; fi; sleep 0.02; done
+wait_for [ -s kill.jsonl ]
 kill -KILL $pid
 wait $pid 2>/dev/null
-for _ in $(seq 200); do if [ -e eof ]; then break; fi; sleep 0.02; done
-if [ -e eof ]; then pass killed_run; else fail killed_run 'the command did not get the end of its input'; fi
+if wait_for [ -e eof ]; then pass killed_run; else fail killed_run 'the command did not get the end of its input'; fi
 
 # the example for W&B, with the package if WANDB_PYTHON has it, and with a module that records the calls
 python=$(command -v python3)

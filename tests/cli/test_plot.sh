@@ -285,22 +285,26 @@ for step in range(1, 9 * per_epoch + 1):
 assert len(points) <= 7, points'
 
 # ---- a run that goes on ----------------------------------------------------------------------------------------------------------------
-# Runs a command on a terminal of 24 rows and COLUMNS that shows only what fits, interrupts it after SECONDS (0: not), kills it after 30
+# Runs a command on a terminal of 24 rows and COLUMNS that shows only what fits. When the command has printed TEXT, SIGINT ends it (WHAT is
+# "interrupt"), or the shell command WHAT is executed. TEXT "FRAMES": a second picture is on the screen. Kills the command after 120
 # seconds, and prints the status, the number of frames, and what is on the screen in the end.
 cat >screen.py <<'PY'
-import os, pty, re, select, signal, struct, sys, fcntl, termios, time, json
-seconds, columns, command = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+import os, pty, re, select, signal, struct, subprocess, sys, fcntl, termios, time, json
+text, what, columns, command = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]
 pid, fd = pty.fork()
 if pid == 0:
     fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     os.execvp(command[0], command)
 raw, start = b"", time.monotonic()
 while True:
-    if time.monotonic() - start > 30:
+    if time.monotonic() - start > 120:
         os.kill(pid, signal.SIGKILL)
-    if seconds and time.monotonic() - start > seconds:
-        os.kill(pid, signal.SIGINT)
-        seconds = 0
+    if what and (re.search(rb"\x1b\[\d+A", raw) if text == "FRAMES" else text.encode() in raw):
+        if what == "interrupt":
+            os.kill(pid, signal.SIGINT)
+        else:
+            subprocess.run(what, shell=True, check=True)
+        what = ""
     if not select.select([fd], [], [], 0.05)[0]:
         continue
     try:
@@ -326,39 +330,37 @@ for m in re.finditer(r"\x1b\[(\d*)[;\d]*([A-Za-z])|\r|\n|[^\x1b\r\n]+", raw.deco
         rows[y] += m.group(0)
 print(json.dumps({"status": status, "frames": frames + 1, "rows": rows, "widest": max(map(len, rows))}))
 PY
-slow() { # a run that ends after about three seconds
+slow() { # a run that goes on until it gets a signal
 	"$gtrain" run tiny.cfg --device cpu -q --no-progress -s train.steps=100000000 -s log.every_steps=50 -s train.eval_every_epochs=100 \
-		-s checkpoint.every_epochs=1000000 --time-limit "$1" -o "$2" >train.out 2>&1 &
+		-s checkpoint.every_epochs=1000000 -o "$1" >train.out 2>&1 &
 	pid=$!
-	for _ in $(seq 200); do
-		if [ "$(wc -l <"$2/metrics.jsonl" 2>/dev/null || echo 0)" -gt 2 ]; then break; fi
-		sleep 0.02
-	done
+	wait_for lines "$1/metrics.jsonl" 3
 }
-slow 3 going
+slow going
+export pid
+# shellcheck disable=SC2016
 python follow_ends_with_the_run '
-got = screen("0", "80", sys.argv[1], "plot", "going", "-f", "--score", "loss", "--score", "acc")
+got = screen("FRAMES", "kill -TERM $pid", "80", sys.argv[1], "plot", "going", "-f", "--score", "loss", "--score", "acc")
 assert got["status"] == 0 and got["frames"] >= 2, got
 text = [r for r in got["rows"] if r.strip()]
-assert text[0].startswith("going: time limit") and len(text) <= 23, text
+assert text[0].startswith("going: signal 15") and len(text) <= 23, text
 assert sum("by epoch" in r for r in text) == 2 and got["widest"] <= 80'
 wait $pid
-(sleep 2; "$gtrain" run tiny.cfg --device cpu -q --no-progress -s train.epochs=3 -o later >train.out 2>&1) &
-pid=$!
+# shellcheck disable=SC2016
 python follow_waits_for_the_run '
-got = screen("0", "80", sys.argv[1], "plot", "later", "-f", "--score", "loss")
+train = "\"$GTRAIN\" run tiny.cfg --device cpu -q --no-progress -s train.epochs=3 -o later >train.out 2>&1 </dev/null &"
+got = screen("waiting until", train, "80", sys.argv[1], "plot", "later", "-f", "--score", "loss")
 text = [r for r in got["rows"] if r.strip()]
 assert got["status"] == 0 and text[0] == "waiting until a run starts in later; Ctrl-C ends this", got
 assert text[1].startswith("later: complete") and any("by epoch" in r for r in text), text'
-wait $pid
 python follow_waits_until_ctrl_c '
-got = screen("1", "80", sys.argv[1], "plot", "never", "-f")
+got = screen("Ctrl-C ends this", "interrupt", "80", sys.argv[1], "plot", "never", "-f")
 assert got["status"] == -2 and [r for r in got["rows"] if r.strip()] == ["waiting until a run starts in never; Ctrl-C ends this"], got
-got = screen("0", "80", sys.argv[1], "plot", "tiny.cfg", "-f")
+got = screen("", "", "80", sys.argv[1], "plot", "tiny.cfg", "-f")
 assert got["status"] == 66, got'
-slow 10 going2
+slow going2
 python follow_ends_by_a_signal '
-got = screen("3", "40", sys.argv[1], "plot", "going2", "--follow")
+got = screen("FRAMES", "interrupt", "40", sys.argv[1], "plot", "going2", "--follow")
 assert got["status"] == -2 and got["rows"][0].startswith("going2: running; not shown: ") and got["widest"] <= 40, got'
 kill -TERM $pid
 wait $pid

@@ -30,14 +30,11 @@ if [ "$(cut -d' ' -f1 here.txt | tr '\n' ' ' | sed 's/─*//g')" = 'run  deep/c 
 else fail working_directory "$(cat here.txt)"; fi
 
 # ended by a signal, running, killed
-slow=(-s train.epochs=100000 -s log.every_steps=1000 -s train.eval_every_epochs=0 -s checkpoint.every_epochs=1000)
+slow=(-s train.epochs=10000000 -s log.every_steps=1000 -s train.eval_every_epochs=0 -s checkpoint.every_epochs=1000)
 start() { # a run that goes on
 	"$gtrain" run tiny.cfg --device cpu -q --no-progress "${slow[@]}" -o "$1" >train.out 2>&1 &
 	pid=$!
-	for _ in $(seq 200); do
-		if [ "$(wc -l <"$1/metrics.jsonl" 2>/dev/null || echo 0)" -gt 3 ]; then break; fi
-		sleep 0.02
-	done
+	wait_for lines "$1/metrics.jsonl" 4
 } 2>/dev/null
 start all/s
 gives running 0 out '"state":"running"' runs all/s --json
@@ -71,7 +68,7 @@ ends error_of_a_checkpoint end/full 74 'error 74' 'File too large'
 for which in 0 1; do # the launcher adds what the ranks cannot write
 	"$gtrain" run tiny.cfg --device cpu -q --no-progress "${slow[@]}" -o end/lost$which --nproc 2 -s parallel.mode=ddp 2>err &
 	pid=$!
-	for _ in $(seq 200); do if [ "$(wc -l <end/lost$which/metrics.jsonl 2>/dev/null || echo 0)" -gt 3 ]; then break; fi; sleep 0.02; done
+	wait_for lines end/lost$which/metrics.jsonl 4
 	kill -KILL "$(pgrep -P $pid | sed -n $((which + 1))p)"
 	wait $pid
 	rc=$?

@@ -134,19 +134,30 @@ gives halving_short 64 err 'expected at least 3 trials and train.epochs >= 3' sw
 # ---- killed three times --------------------------------------------------------------------------------------------------------------
 long=(-s 'train.optimizer.lr=0.001,0.01,0.05,0.1,0.2,0.5' -s 'data.batch=16,32' -s train.epochs=24 --jobs 2)
 ended() { cat "$1"/*/metrics.jsonl 2>/dev/null | grep -c '"event":"end"'; }
-# kill_at DIR N SIGNAL ARGS...: starts a sweep in a process group, and sends it a signal when N trials have ended and others run
-kill_at() {
-	local dir=$1 n=$2 signal=$3
-	shift 3
-	"$gtrain" sweep "$@" -q >out 2>err &
-	pid=$!
-	for _ in $(seq 2000); do
-		if [ "$(ended "$dir")" -ge "$n" ] && cat "$dir"/*/metrics.jsonl 2>/dev/null | tail -n 1 | grep -qv '"end"'; then break; fi
-		sleep 0.005
+# find_trial DIR N: when N trials of DIR have ended, $trial is the directory of one that trains and has a checkpoint
+find_trial() {
+	[ "$(ended "$1")" -lt "$2" ] || for trial in "$1"/[0-9]*; do
+		if [ -e "$trial/latest" ] && ! grep -q '"event":"end"' "$trial/metrics.jsonl"; then return; fi
 	done
-	kill "-$signal" -- "-$pid"
-	wait $pid 2>/dev/null
-	rc=$?
+	trial=
+	! kill -0 "$pid" 2>/dev/null # the sweep has ended
+}
+# kill_at DIR N SIGNAL ARGS...: starts a sweep in a process group, and sends it a signal when N trials have ended and one has a checkpoint.
+# If this trial ends before the signal reaches it, it does so again: with what is left of the sweep or, when that has ended, from the
+# beginning.
+kill_at() {
+	local dir=$1 n=$2 signal=$3 _
+	shift 3
+	for _ in $(seq 20); do
+		"$gtrain" sweep "$@" -q >out 2>err &
+		pid=$!
+		wait_for find_trial "$dir" "$n"
+		kill "-$signal" -- "-$pid"
+		wait $pid 2>/dev/null
+		rc=$?
+		if [ -n "$trial" ] && ! tail -n 1 "$trial/metrics.jsonl" | grep -q '"status":"complete"'; then break; fi
+		[ "$(ended "$dir")" -lt 12 ] || rm -rf "$dir"
+	done
 } 2>/dev/null
 # no_trial_lost NAME DIR OTHER: every trial of DIR has ended once, with the weights and scores of the undisturbed sweep OTHER
 no_trial_lost() {
@@ -184,7 +195,7 @@ else fail killed_halving "$why $(diff killed_half/results.json calm_half/results
 for s in INT:130 TERM:143; do
 	sig=${s%:*}
 	kill_at "asked-$sig" 2 "$sig" tiny.cfg "${long[@]}" -o "asked-$sig"
-	if [ "$rc" = "${s#*:}" ] && grep -q '^gtrain: ended by signal' err && [ -z "$(pgrep -f "asked-$sig/")" ] &&
+	if [ "$rc" = "${s#*:}" ] && grep -q '^gtrain: ended by signal' err && none_of_ours "asked-$sig/" &&
 		cat "asked-$sig"/*/metrics.jsonl | grep -q '"status":"signal'; then
 		pass "ended_by_$sig"
 	else
@@ -229,9 +240,9 @@ else fail valid_seed "splits: $(held seeds), $(held seed): $(cat err)"; fi
 gives all_failed 3 err 'no trial has succeeded; ' sweep tiny.cfg -s train.optimizer.lr=2e38,3e38 -s train.epochs=8 -o worse
 endless=(-s train.epochs=100000 -s train.eval_every_epochs=0 -s checkpoint.every_epochs=100000)
 "$gtrain" sweep tiny.cfg -s seed=1,2 "${endless[@]}" -o lost -q >out 2>err &
-for _ in $(seq 500); do [ -s lost/1/metrics.jsonl ] && break; sleep 0.02; done
-kill -KILL "$(pgrep -f 'out=lost/1')"
-for _ in $(seq 500); do [ -s lost/2/metrics.jsonl ] && break; sleep 0.02; done
+wait_for [ -s lost/1/metrics.jsonl ]
+kill -KILL "$(ours 'out=lost/1')"
+wait_for [ -s lost/2/metrics.jsonl ]
 kill -TERM %%
 wait %% 2>/dev/null
 if grep -q 'trial 1 has failed with status 137: was killed by signal 9' err && grep -q 'interrupted' out; then pass killed_trial

@@ -20,11 +20,11 @@ cp "$torch" "$tmp/www/$file"
 python3 -u -m http.server -b 127.0.0.1 -d "$tmp/www" 0 >"$tmp/port" 2>/dev/null &
 server=$!
 trap 'kill $server; rm -rf "$tmp"' EXIT
-for _ in $(seq 100); do
+find_port() {
 	port=$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$tmp/port")
-	if [ "$port" ]; then break; fi
-	sleep 0.1
-done
+	[ -n "$port" ]
+}
+wait_for find_port
 gives weights_wrong_digest 65 err "the digest differs from the digest of the published $file" fetch resnet18 --url "http://127.0.0.1:$port"
 gives weights_not_there 66 err "/$(basename efficientnet_b0_rwightman-7f5810bc.pth): the server answered with status 404" \
 	fetch efficientnet_b0 --url "http://127.0.0.1:$port"

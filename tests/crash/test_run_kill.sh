@@ -23,8 +23,10 @@ digests() { # of the final checkpoint's tensors, as its manifest says and gtrain
 	grep -o '"name":"[a-z]*.safetensors","bytes":[0-9]*,"xxh3":"[0-9a-f]*"' "$1/step-00000064/manifest.json" 2>&1
 }
 
+begun=$EPOCHREALTIME
 "$gtrain" run -o "$tmp/whole" "$tmp/t.cfg" >"$tmp/out" 2>&1
 rc=$?
+took=$(awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')
 if [ $rc != 0 ]; then
 	echo "not ok run_kill: the undisturbed run ended with $rc: $(tail -n 1 "$tmp/out")"
 	exit 1
@@ -73,11 +75,11 @@ if command -v strace >/dev/null && strace -qq -e trace=none true 2>/dev/null; th
 else
 	echo "# no strace: kills at moments by chance only"
 fi
-for ms in 004 006 008 010 012 014 017 020 025 030; do
+for part in 1 2 3 4 5 6 7 8 9 10; do # of twelve parts of the time that the undisturbed run took
 	{
 		"$gtrain" run -o "$tmp/run" "$tmp/t.cfg" >"$tmp/out" 2>&1 &
 		pid=$!
-		sleep "0.$ms"
+		sleep "$(awk -v s="$took" -v p=$part 'BEGIN { print s * p / 12 }')"
 		kill -KILL $pid
 		wait $pid
 	} 2>/dev/null
@@ -85,7 +87,7 @@ for ms in 004 006 008 010 012 014 017 020 025 030; do
 		rm -rf "$tmp/run"
 		continue
 	fi
-	after "after 0.$ms s"
+	after "after $part/12 of $took s"
 done
 echo "# sweep kill of a run, some calls and moments: $points points, $failures failures, $fresh before the first commit"
 if [ $failures = 0 ] && [ "$points" -gt 2 ]; then

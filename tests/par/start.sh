@@ -10,7 +10,8 @@ start() { GTRAIN_TEST_MARK=$mark timeout 60 "$@"; }
 for v in RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT OMP_NUM_THREADS GTRAIN_TOKEN_FILE; do unset "$v"; done
 for v in $(compgen -e | grep -E '^(OMPI_|PMI_|PMIX_|MPI_|SLURM_)'); do unset "$v"; done
 
-# A free port that is this test's alone while it runs: two of them may run on one machine. The tool ends with this shell.
+# A free port, and the two after it, which are this test's alone while it runs: two of them may run on one machine. The tool ends with this
+# shell.
 coproc HOLD { exec "${GTRAIN_BUILD:-$src/build}/tests/par/tool_port"; }
 read -r port <&"${HOLD[0]}" || exit 1
 disown "$HOLD_PID" # a bare `wait` does not wait for it
@@ -30,6 +31,10 @@ left() {
 	[ -z "$what" ] || echo "processes $what"
 	find /dev/shm -maxdepth 1 -type f -name '*gtrain*' -printf 'shared memory %p\n'
 }
+
+# met FILE...: in each of these outputs, a launcher says that it is connected to that of host 0. The ranks may meet before the launchers do,
+# and a launcher that has met no other one cannot say what happened on its host.
+met() { [ "$(grep -ls '^joined host 0 as node' "$@" /dev/null | wc -l)" = $# ]; }
 
 # join HOW N ARGS...: tool_team on N ranks, started by hand in the way of HOW, rank $ABSENT left out. Their output in $tmp/rank.R, their
 # statuses in $codes.

@@ -315,8 +315,8 @@ static void mismatch_body(struct gt_comm *c, int rank, struct rank_note *note, c
 			return; /* ranks.c closes */
 		if (what == ABORT)
 			api->abort(c, "its disk is full");
-		usleep(what == ABORT ? 0 : 1000000);
-		code = api->check(c, &note->err);
+		for (double until = ranks_now() + 60; (code = api->check(c, &note->err)) == GT_OK && ranks_now() < until;)
+			usleep(1000);
 	} else if (what == SEND || what == SILENT) {
 		code = rank == 0   ? gt_comm_recv(c, 1, out, 5, GT_F32, "x", 0, &note->err)
 		       : rank == 1 ? gt_comm_send(c, 0, in, 6, GT_F32, "y", 0, &note->err)

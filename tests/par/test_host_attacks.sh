@@ -53,10 +53,17 @@ check joins $? "$(cat 0.out 1.out)"
 wait $attack
 [ "$(formations)" = 2 ]
 check no_more_attempts $? "$(cat 0.out)"
-# a host joins and falls silent: it is not a reason for a new attempt
-host 2 token
-sleep 0.7
-kill -STOP "${pid[2]}"
+# A host joins and falls silent: it is not a reason for a new attempt. A host that is stopped later than a second after its start may have
+# sent a further message (BEAT_S of engine/launch/membership.c), and is not silent long enough: then once more.
+for _ in 1 2 3; do
+	begun=$EPOCHREALTIME
+	host 2 token
+	sleep 0.7
+	kill -STOP "${pid[2]}"
+	awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { exit !(b - a <= 1) }' && break
+	kill -KILL "${pid[2]}"
+	wait "${pid[2]}" 2>/dev/null
+done
 sleep 8
 [ "$(formations)" = 2 ]
 check silent_host $? "$(cat 0.out 2.out)"

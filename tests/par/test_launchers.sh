@@ -89,79 +89,96 @@ cat hosts_[01].out >hosts.out
 same hosts hosts2 2 $rc
 
 # ---- a rank is lost, and the run goes on ----
-# strike RANK DIR: SIGKILL after the first checkpoint in DIR; its process is in victim, "": it was not found
+# strike RANK DIR [OUTPUT...]: SIGKILL after the first checkpoint in DIR, when the launchers with these outputs have met; its process is in
+# victim, "": it was not found. The process is found before the checkpoint, so that the signal follows the checkpoint at once.
 strike() {
-	for _ in $(seq 600); do
-		[ -e "$2/latest" ] && break
-		sleep 0.05
-	done
+	victim=
+	wait_for find_victim "$1"
+	wait_for saved_or_over "${@:2}"
+	[ -z "$victim" ] || kill -KILL "$victim" 2>/dev/null
+}
+find_victim() {
 	# shellcheck disable=SC2046
-	victim=$(grep -lzs "^GTRAIN_RANK=$1$" $(marked) | sed 's,/proc/\([0-9]*\)/.*,\1,')
-	[ -n "$victim" ] && kill -KILL "$victim"
+	victim=$(grep -lzs "^GTRAIN_RANK=$1$" $(marked) /dev/null | sed 's,/proc/\([0-9]*\)/.*,\1,')
+	[ -n "$victim" ] || over
+}
+saved_or_over() { { [ -e "$1/latest" ] && met "${@:2}"; } || over; }
+over() { ! kill -0 "$pid" 2>/dev/null; }
+# settings EPOCHS: of a run that is long enough for the kill, in the array long. How long that is depends on the machine: lost() begins with
+# few epochs, and takes four times as many whenever the run has ended before the kill.
+settings() {
+	long=(-s "train.epochs=$1" -s "train.eval_every_epochs=$1" -s checkpoint.every_epochs=0 -s checkpoint.every_steps=200
+		-s checkpoint.keep=2)
+}
+# judge NAME DIR REST ARGS...: the run that lost a rank was started again once, and has the weights of the undisturbed run of ARGS
+judge() {
+	local name=$1 dir=$2 rest=$3 whole
+	shift 3
+	if [ -z "$victim" ]; then
+		fail "$name" "no rank to kill: $(cat "$name.out")"
+	elif [ "$rc" != 0 ] || [ "$restarts" != 1 ] || ! grep -q "^resuming from $dir/step-" "$name.out"; then
+		fail "$name" "status $rc, $restarts restarts: $(cat "$name.out")"
+	elif [ -n "$rest" ]; then
+		fail "$name" "left behind: $rest"
+	else
+		pass "$name"
+	fi
+	rm -rf whole
+	start "$gtrain" run ddp.cfg -o whole "$@" "${long[@]}" >whole.out 2>&1
+	whole=$(weights whole)
+	if [ -n "$whole" ] && [ "$(weights "$dir")" = "$whole" ]; then
+		pass "${name}_same_weights"
+	else
+		fail "${name}_same_weights" "$(weights "$dir"), not $whole"
+	fi
 }
 # lost NAME DIR RANK ARGS...: SIGKILL to a rank after the first checkpoint, and a restart
 lost() {
-	local name=$1 dir=$2 rank=$3 pid _ victim rc rest restarts
+	local name=$1 dir=$2 rank=$3 epochs pid victim rc restarts
 	shift 3
-	for _ in 1 2 3 4 5; do # on a busy machine a short run may be over before it is found, or before it is killed: then once more
-		GTRAIN_TEST_MARK=$mark timeout 120 "$gtrain" run ddp.cfg -o "$dir" --max-restarts 2 "$@" >"$name.out" 2>&1 &
+	for ((epochs = 200; epochs < 10000000; epochs *= 4)); do
+		rm -rf "$dir"
+		settings $epochs
+		GTRAIN_TEST_MARK=$mark timeout 120 "$gtrain" run ddp.cfg -o "$dir" --max-restarts 2 "$@" "${long[@]}" >"$name.out" 2>&1 &
 		pid=$!
 		strike "$rank" "$dir"
 		wait $pid
 		rc=$?
 		restarts=$(grep -c "^rank $rank was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" "$name.out")
 		[ "$rc $restarts" != "0 0" ] && break
-		rm -rf "$dir"
 	done
-	rest=$(left)
-	if [ -z "$victim" ]; then
-		fail "$name" "no rank $rank to kill: $(cat "$name.out")"
-	elif [ $rc != 0 ] || [ "$restarts" != 1 ] || ! grep -q "^resuming from $dir/step-" "$name.out"; then
-		fail "$name" "status $rc: $(cat "$name.out")"
-	elif [ -n "$rest" ]; then
-		fail "$name" "left behind: $rest"
-	else
-		pass "$name"
-	fi
+	judge "$name" "$dir" "$(left)" "$@"
 }
-long="-s train.epochs=200 -s train.eval_every_epochs=200 -s checkpoint.every_epochs=0 -s checkpoint.every_steps=200 -s checkpoint.keep=2"
-# shellcheck disable=SC2086
-start "$gtrain" run ddp.cfg --nproc 2 -o long2 $long >long2.out 2>&1
-# shellcheck disable=SC2086
-lost rank_lost lost2 1 --nproc 2 $long
-if [ "$(weights lost2)" = "$(weights long2)" ]; then
-	pass rank_lost_same_weights
-else
-	fail rank_lost_same_weights "$(weights lost2), not $(weights long2)"
-fi
-# shellcheck disable=SC2086
-lost rank_0_lost lost0 0 --nproc 2 $long
-if [ "$(weights lost0)" = "$(weights long2)" ]; then
-	pass rank_0_lost_same_weights
-else
-	fail rank_0_lost_same_weights "$(weights lost0), not $(weights long2)"
-fi
+lost rank_lost lost2 1 --nproc 2
+lost rank_0_lost lost0 0 --nproc 2
 # On two hosts: both start again, by the word of the one that lost its rank.
-# shellcheck disable=SC2086
-GTRAIN_TEST_MARK=$mark timeout 120 "$gtrain" run ddp.cfg -o lost_h $hosts --node-rank 0 --max-restarts 2 $long >lost_h0.out 2>&1 &
-pid=$!
-# shellcheck disable=SC2086
-GTRAIN_TEST_MARK=$mark timeout 120 "$gtrain" run ddp.cfg -o lost_h $hosts --node-rank 1 --max-restarts 2 $long >lost_h1.out 2>&1 &
-other=$!
-strike 1 lost_h
-wait $pid
-rc=$?
-wait $other
-rc="$rc $?"
-rest=$(left)
-if [ "$rc" = "0 0" ] && grep -q "^node 1 (.*): rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" \
-	lost_h0.out &&
-	grep -q "^rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" lost_h1.out &&
-	[ "$(weights lost_h)" = "$(weights long2)" ] && [ -z "$rest" ]; then
-	pass hosts_lost
-else
-	fail hosts_lost "statuses $rc, weights $(weights lost_h), not $(weights long2), left: $rest: $(cat lost_h0.out) / $(cat lost_h1.out)"
-fi
+hosts_lost() {
+	local epochs pid other victim rc restarts n
+	for ((epochs = 200; epochs < 10000000; epochs *= 4)); do
+		rm -rf lost_h
+		settings $epochs
+		for n in 0 1; do
+			# shellcheck disable=SC2086
+			GTRAIN_TEST_MARK=$mark timeout 120 "$gtrain" run ddp.cfg -o lost_h $hosts --node-rank $n --max-restarts 2 "${long[@]}" \
+				>lost_h$n.out 2>&1 &
+			[ $n = 1 ] || pid=$!
+		done
+		other=$!
+		strike 1 lost_h lost_h1.out
+		wait $pid
+		rc=$?
+		wait $other || rc="$rc $?"
+		cat lost_h[01].out >hosts_lost.out
+		restarts=$(grep -c "rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" hosts_lost.out)
+		[ "$rc $restarts" != "0 0" ] && break
+	done
+	if grep -q "^node 1 (.*): rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" lost_h0.out &&
+		grep -q "^rank 1 was killed by signal 9 (Killed) at step [0-9]*.*; restart 1 of 2 in 1 s" lost_h1.out && [ "$restarts" = 2 ]; then
+		restarts=1
+	fi
+	judge hosts_lost lost_h "$(left)" --nproc 2
+}
+hosts_lost
 # The other host says once where the output of the run is, and at last that the run has ended. (In a short run, the hosts may not meet.)
 # shellcheck disable=SC2086
 timeout 120 "$gtrain" run ddp.cfg -o meet $hosts --node-rank 1 -s train.epochs=1000000 --time-limit 4s >meet_1.out 2>&1 &
@@ -171,16 +188,7 @@ wait $!
 printf '%s\n' 'joined host 0 as node 1; the output of the run is on host 0' 'the run has ended; its result is on host 0' >joined.want
 if cmp -s joined.want meet_1.out; then pass joined; else fail joined "$(cat meet_1.out)"; fi
 sed -i 's/mode = "ddp"/mode = "single"/' ddp.cfg
-alone=${long//200/10000} # a rank alone waits for no other: a step takes 10 us
-# shellcheck disable=SC2086
-start "$gtrain" run ddp.cfg -o long1 $alone >long1.out 2>&1
-# shellcheck disable=SC2086
-lost single_lost lost1 0 $alone
-if [ "$(weights lost1)" = "$(weights long1)" ]; then
-	pass single_lost_same_weights
-else
-	fail single_lost_same_weights "$(weights lost1), not $(weights long1)"
-fi
+lost single_lost lost1 0
 sed -i 's/mode = "single"/mode = "ddp"/' ddp.cfg
 
 # ---- errors are said once, by the exit status of the rank at fault ----
@@ -240,10 +248,7 @@ mixed() {
 			--master-addr 127.0.0.1 --master-port "$port" --token-file token >"$1.$n" 2>&1 &
 		pid[n]=$!
 	done
-	for _ in $(seq 600); do
-		if grep -q -- "$4" "$1.1"; then break; fi
-		sleep 0.05
-	done
+	wait_for grep -q -- "$4" "$1.1"
 	if grep -q -- "$4" "$1.1"; then pass "$1"; else fail "$1" "$(cat "$1".?)"; fi
 	kill -TERM "${pid[@]}"
 	wait "${pid[@]}"
@@ -254,7 +259,7 @@ mixed elastic_joins_fixed 2 2:2 "port $port; it was started with --nnodes N inst
 # A directory that another run uses: rank 1 names the reason of rank 0, complete
 "$gtrain" run ddp.cfg --nproc 2 -q -o used -s train.epochs=1000000 >used.out 2>&1 &
 user=$!
-for _ in $(seq 300); do if [ -s used/metrics.jsonl ]; then break; fi; sleep 0.02; done
+wait_for [ -s used/metrics.jsonl ]
 PROGRAM=$gtrain join torchrun 2 run ddp.cfg -o used
 kill -TERM $user
 wait $user
@@ -266,13 +271,10 @@ else
 fi
 
 # ---- SIGTERM to the launcher: one checkpoint, 143, and the sentence of one rank ----
-# shellcheck disable=SC2086
-GTRAIN_TEST_MARK=$mark "$gtrain" run ddp.cfg --nproc 3 -o term $long -s train.epochs=1000000 >term.out 2>&1 &
+settings 1000000
+GTRAIN_TEST_MARK=$mark "$gtrain" run ddp.cfg --nproc 3 -o term "${long[@]}" >term.out 2>&1 &
 pid=$!
-for _ in $(seq 600); do
-	[ -e term/latest ] && break
-	sleep 0.05
-done
+wait_for [ -e term/latest ]
 kill -TERM $pid
 wait $pid
 rc=$?

@@ -71,10 +71,8 @@ for n in 0 1; do
 		--token-file token$n --node-rank $n >tokens.$n 2>&1 &
 	pid+=($!)
 done
-for _ in $(seq 400); do
-	[ "$(cat tokens.? | grep -c 'different token')" -ge 2 ] && break
-	sleep 0.1
-done
+both_say() { [ "$(cat tokens.? | grep -c 'different token')" -ge 2 ]; }
+wait_for both_say
 kill -INT "${pid[@]}"
 wait "${pid[0]}"
 rc=$?

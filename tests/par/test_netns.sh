@@ -39,6 +39,13 @@ two() { # ranks a host, options of tool_wire --, arguments of tool_team
 	timeout 150 "$here/tool_wire" "${opts[@]}" "$(team 0 "$per" "$@")" "$(team 1 "$per" "$@")" >"$dir/out" 2>"$dir/err"
 	cat "$dir"/host? "$dir/err" >>"$dir/out"
 }
+appears() { # waits until a file is there, two minutes at most
+	local i
+	for ((i = 0; i < 12000; i++)); do
+		[ ! -e "$1" ] || return
+		sleep 0.01
+	done
+}
 seconds() { # the larger of the two, in milliseconds
 	sed -n 's/.*seconds=\([0-9.]*\),\([0-9.]*\).*/\1 \2/p' "$dir/out" | awk '{ printf "%d", 1000 * ($1 > $2 ? $1 : $2) }'
 }
@@ -55,9 +62,10 @@ grep -q "world=2 sum=60 comm=gloo exchanges=3 " "$dir/out" && grep -q "status=0,
 check loss $? "$(cat "$dir/out")"
 echo "# netns: 20 steps over a wire that loses 10%: $(grep -o 'packets.*dropped=[0-9]*' "$dir/out"), $(seconds) ms"
 
-# The cable is pulled: each host names the other, within its timeout of 2 s. 3 s more, for a busy machine: TCP alone would take minutes.
-(sleep 2; touch "$dir/cut") &
-two 2 -c "$dir/cut" -- -s 1000000000 -t 2
+# The cable is pulled when the ranks have met: each host names the other, within its timeout of 2 s. 3 s more, for a busy machine: TCP alone
+# would take minutes.
+(appears "$dir/met"; touch "$dir/cut") &
+two 2 -c "$dir/cut" -- -s 1000000000 -t 2 -m "$dir/met"
 wait
 took=$(seconds)
 grep -q "status=75,75" "$dir/out" && [ "$took" -le 5000 ]
@@ -102,13 +110,7 @@ train() { # options of tool_wire --, what follows run
 	timeout 150 "$here/tool_wire" "${opts[@]}" "$(host 0 "$dir/a" "$@")" "$(host 1 "$dir/b" "$@")" >"$dir/out" 2>"$dir/err"
 	cat "$dir"/host? "$dir/err" >>"$dir/out"
 }
-first_checkpoint() { # waits until host 0 has one, a minute at most
-	local i
-	for ((i = 0; i < 6000; i++)); do
-		[ ! -e "$dir/a/latest" ] || return
-		sleep 0.01
-	done
-}
+first_checkpoint() { appears "$dir/a/latest"; } # of host 0
 if ! "$GTRAIN" run --nproc 2 -o "$dir/one" --no-progress "$dir/net.cfg" >"$dir/log" 2>&1; then
 	echo "not ok netns_one_host: $(cat "$dir/log")"
 	exit 1
@@ -156,7 +158,8 @@ rm -rf "$dir/a"
 (
 	first_checkpoint
 	# shellcheck disable=SC2046
-	kill -KILL $(grep -lzs "^GTRAIN_TEST_MARK=$$$" $(grep -lzs "^GTRAIN_RANK=1$" /proc/[0-9]*/environ) | sed 's,/proc/\([0-9]*\)/.*,\1,')
+	kill -KILL $(grep -lzs "^GTRAIN_TEST_MARK=$$$" $(grep -lzs "^GTRAIN_RANK=1$" /proc/[0-9]*/environ) /dev/null |
+		sed 's,/proc/\([0-9]*\)/.*,\1,')
 ) &
 GTRAIN_TEST_MARK=$$ train -- -s train.epochs=4000
 wait

@@ -34,18 +34,15 @@ hosts() {
 		pid+=($!)
 	done
 }
-# await DIR: its first checkpoint
+# await DIR: its first checkpoint, and that its launchers have met
 await() {
-	local _
-	for _ in $(seq 1200); do
-		[ -e "$1/latest" ] && return
-		sleep 0.05
-	done
+	wait_for [ -e "$1/latest" ]
+	[ ! -e "$1.1" ] || wait_for met "$1.1"
 }
 # rank N: the process of rank N
 rank() {
 	# shellcheck disable=SC2046
-	grep -lzs "^GTRAIN_RANK=$1$" $(marked) | sed 's,/proc/\([0-9]*\)/.*,\1,'
+	grep -lzs "^GTRAIN_RANK=$1$" $(marked) /dev/null | sed 's,/proc/\([0-9]*\)/.*,\1,'
 }
 # ended NAME DIR STATUSES: both hosts, or the only one, ended so, in order, with a whole checkpoint, and nothing started again
 ended() {
@@ -103,10 +100,8 @@ ended interrupt_twice twice '130 130'
 hosts pause
 await pause
 kill -KILL "$(rank 1)"
-for _ in $(seq 200); do
-	[ "$(cat pause.? | grep -c 'restart 1 of 3')" = 2 ] && break
-	sleep 0.02
-done
+both_pause() { [ "$(cat pause.? | grep -c 'restart 1 of 3')" = 2 ]; }
+wait_for both_pause
 kill -TERM "${pid[1]}"
 wait "${pid[0]}"
 rc=$?

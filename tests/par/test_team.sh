@@ -41,9 +41,9 @@ launched other_config 78 "rank 2 and rank 0 differ in their config: [0-9a-f]{32}
 launched other_start 78 "rank 1 and rank 0 differ in their start: from the checkpoint of step 5 instead of from the beginning" -n 3 -d 1
 launched other_program 78 "rank 1 and rank 0 differ in their program" -n 3 '*:program'
 
-GTRAIN_TEST_MARK=$mark "$tool" -n 3 -s 100000000 >out 2>&1 &
+GTRAIN_TEST_MARK=$mark "$tool" -n 3 -s 100000000 -m met >out 2>&1 &
 pid=$!
-sleep 0.5
+wait_for [ -e met ]
 kill -KILL $pid
 wait $pid 2>/dev/null
 rest=$(left)
@@ -113,10 +113,7 @@ fi
 if [ "$(id -u)" = 0 ] && command -v python3 >/dev/null; then
 	python3 "$src/tests/par/squat.py" "$(printf 'torchrun 0 2 127.0.0.1 %d 0' "$port")" 65534 >squat.out 2>&1 &
 	squat=$!
-	for _ in $(seq 100); do
-		grep -q ready squat.out && break
-		sleep 0.05
-	done
+	wait_for grep -qs ready squat.out
 	join torchrun 2
 	why="process $squat of user 65534 occupies the socket name with which the ranks that torchrun started find each other:"
 	why="$why end the process, or let gtrain start the ranks"
@@ -198,11 +195,12 @@ said other_host_hangs "75 75" "node 1 \($(hostname)\): rank 2 is stopped .*made 
 # Before the ranks meet, the others would wait for minutes.
 hosts -e 3
 said other_host_never_starts "66 66" "node 1 \($(hostname)\): rank 3: its data is missing$" "rank 3: its data is missing$"
-GTRAIN_TEST_MARK=$mark timeout 60 "$tool" -n 2 -N 2 -R 0 -p "$port" -f token -s 100000000 >host0 2>&1 &
+GTRAIN_TEST_MARK=$mark timeout 60 "$tool" -n 2 -N 2 -R 0 -p "$port" -f token -s 100000000 -m hosts_met >host0 2>&1 &
 pid=$!
 GTRAIN_TEST_MARK=$mark "$tool" -n 2 -N 2 -R 1 -p "$port" -f token -s 100000000 >host1 2>&1 &
 gone=$!
-sleep 2
+wait_for [ -e hosts_met ]
+wait_for met host1
 kill -KILL $gone
 wait $gone 2>/dev/null
 wait $pid

@@ -39,14 +39,12 @@ launcher() { # HOST
 # try NAME FAULT STATUSES HOST RANK SENTENCE OPTIONS...: FAULT is a command. SENTENCE (a regular expression) is the end of every host's last
 # line: on HOST after RANK, on the others after "node HOST (…): " and RANK. A launcher that was killed prints nothing.
 try() {
-	local name=$1 fault=$2 want=$3 at=$4 rank=$5 sentence=$6 n rc='' bad='' line expect i
+	local name=$1 fault=$2 want=$3 at=$4 rank=$5 sentence=$6 n rc='' bad='' line expect
 	shift 6
 	rm -rf d moved ./?.out
 	for n in 0 1 2; do host $n "$@"; done
-	for ((i = 0; i < 1200; i++)); do
-		[ ! -e d/latest ] || break
-		sleep 0.05
-	done
+	wait_for [ -e d/latest ]
+	wait_for met 1.out 2.out
 	if ! eval "$fault"; then
 		bad='the fault could not be made; '
 		# shellcheck disable=SC2046

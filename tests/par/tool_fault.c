@@ -1,14 +1,14 @@
 /* One fault in one rank of a real run, and what comes of it.
- *   tool_fault [-p PHASE] [-k STEP] [-d MICROSECONDS] [-r RANK] [-l SECONDS] [-t] FAULT COMMAND…
+ *   tool_fault [-p PHASE] [-k STEP] [-d MICROSECONDS] [-r RANK] [-l SECONDS] [-m MILLISECONDS] [-t] FAULT COMMAND…
  * Starts COMMAND (gtrain run or resume, on several ranks), looks at the launcher's board until rank RANK is in PHASE (its words for
  * messages, or a part of them; "start": before the first words; "first": in its first step; "training": after its first step, and none)
  * and has done STEP steps, waits up to MICROSECONDS and does FAULT to it: kill, segv or stop (signals), slow (stopped and continued until
- * the run ends, at a third of its speed), exit (exit_group(74) in its name), or to the launcher: launcher (SIGKILL), int, int2 (SIGINT,
- * once or twice), term, term2 (SIGTERM). -t follows the rank from one system call to the next, for phases that are shorter than a look at
- * the board. Prints one line fault=… rank=… phase="…" step=… status=… seconds=… again=… left=… phase and step: where the rank really was;
- * status: the launcher's (128+n: ended by signal n); seconds: from the fault to its end; again: to the moment at which all ranks of the
- * next attempt were there, -1 without one; left: processes that outlived it, found by a mark in their environment (and then killed).
- * Status 3: the moment never came. */
+ * the run ends: stopped for MILLISECONDS or 10, then running for 5, so by default at a third of its speed), exit (exit_group(74) in its
+ * name), or to the launcher: launcher (SIGKILL), int, int2 (SIGINT, once or twice), term, term2 (SIGTERM). -t follows the rank from one
+ * system call to the next, for phases that are shorter than a look at the board. Prints one line fault=… rank=… phase="…" step=… status=…
+ * seconds=… again=… left=… phase and step: where the rank really was; status: the launcher's (128+n: ended by signal n); seconds: from the
+ * fault to its end; again: to the moment at which all ranks of the next attempt were there, -1 without one; left: processes that outlived
+ * it, found by a mark in their environment (and then killed). Status 3: the moment never came. */
 #include "base/clock.h"
 #include "launch/launcher_parts.h"
 #include <dirent.h>
@@ -29,7 +29,7 @@
 struct opts {
 	const char *phase, *fault;
 	int rank;
-	long step, delay_us;
+	long step, delay_us, stopped_ms;
 	double limit_s;
 	bool follow;
 };
@@ -202,14 +202,14 @@ static bool follow(const struct opts *o, const struct gt_board *b, pid_t pid)
 }
 
 /* Stops and continues the rank in turn while the launcher runs. A signal by descriptor never reaches another process of the same number. */
-static void slow_rank(pid_t launcher, pid_t rank)
+static void slow_rank(pid_t launcher, pid_t rank, long stopped_ms)
 {
 	siginfo_t si = {0};
 	int fd = (int)syscall(SYS_pidfd_open, rank, 0);
 	while (fd >= 0 && !waitid(P_PID, (id_t)launcher, &si, WEXITED | WNOHANG | WNOWAIT) && !si.si_pid) {
 		if (syscall(SYS_pidfd_send_signal, fd, SIGSTOP, NULL, 0))
 			break;
-		usleep(10000);
+		usleep((useconds_t)(1000 * stopped_ms));
 		if (syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0))
 			break;
 		usleep(5000);
@@ -247,10 +247,10 @@ static void do_fault(const struct opts *o, pid_t launcher, pid_t rank)
 
 int main(int argc, char **argv)
 {
-	struct opts o = {.phase = "training", .limit_s = 120, .step = -1};
+	struct opts o = {.phase = "training", .limit_s = 120, .step = -1, .stopped_ms = 10};
 	char mark[64];
 	int st = 0, victim = 0, pid, n = 0;
-	for (int c; (c = getopt(argc, argv, "+p:k:d:r:l:t")) != -1;)
+	for (int c; (c = getopt(argc, argv, "+p:k:d:r:l:m:t")) != -1;)
 		switch (c) {
 		case 'p':
 			o.phase = optarg;
@@ -266,6 +266,9 @@ int main(int argc, char **argv)
 			break;
 		case 'l':
 			o.limit_s = atof(optarg);
+			break;
+		case 'm':
+			o.stopped_ms = atol(optarg);
 			break;
 		case 't':
 			o.follow = true;
@@ -321,7 +324,7 @@ int main(int argc, char **argv)
 	long step = (long)b->slot[o.rank].step;
 	int world = b->local_world;
 	if (!strcmp(o.fault, "slow"))
-		slow_rank(launcher, victim);
+		slow_rank(launcher, victim, o.stopped_ms);
 	while (gt_clock() < until) {
 		if (waitpid(launcher, &st, WNOHANG) == launcher) {
 			seconds = gt_clock() - at;

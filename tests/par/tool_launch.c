@@ -1,9 +1,10 @@
 /* A program that launches itself once per rank; test_launch.c scripts what the ranks do.
- *   tool_launch [-n RANKS] [-t TIMEOUT] [-g GRACE] [-r RESTARTS] [-s STEPS] [-a STEP] [-H] [RANK|*:WHAT[=VALUE][@ATTEMPT]]...
+ *   tool_launch [-n RANKS] [-t TIMEOUT] [-g GRACE] [-r RESTARTS] [-s STEPS] [-a STEP] [-H] [-E] [RANK|*:WHAT[=VALUE][@ATTEMPT]]...
  * Every rank says "ready" and makes a step each 2 ms; at step 3 (-a) it does what it was told to. With -H, the launcher has signal handlers
- * when it starts the ranks, as in `gtrain run --smoke`. The launcher closes with
+ * when it starts the ranks, as in `gtrain run --smoke`; with -E, it also gets SIGTERM before it starts them. The launcher closes with
  * "end code=… rank=… signal=… step=… restarts=… fds=BEFORE,AFTER children=… end_s=…" and "why …". */
 #include "launch/launcher.h"
+#include "launch/signals.h"
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
@@ -194,8 +195,8 @@ int main(int argc, char **argv)
 	struct gt_launch_end end;
 	struct gt_err err = {0};
 	long steps = 10, at_step = 3;
-	bool handles = false;
-	for (int o; (o = getopt(argc, argv, "n:t:g:r:s:b:a:H")) != -1;)
+	bool handles = false, early = false;
+	for (int o; (o = getopt(argc, argv, "n:t:g:r:s:b:a:HE")) != -1;)
 		switch (o) {
 		case 'n':
 			spec.nproc = atoi(optarg);
@@ -218,6 +219,9 @@ int main(int argc, char **argv)
 		case 'a':
 			at_step = atol(optarg);
 			break;
+		case 'E':
+			early = true;
+			break;
 		case 'H':
 			handles = true;
 			break;
@@ -233,8 +237,10 @@ int main(int argc, char **argv)
 		gt_rank_close(link);
 		return rc;
 	}
-	if (handles)
-		signal(SIGTERM, on_signal);
+	if (handles || early)
+		gt_signals_install();
+	if (early)
+		raise(SIGTERM);
 	char shared[16];
 	int memory = memfd_create("tool_launch", 0); /* inherited */
 	snprintf(shared, sizeof shared, "%d", memory);

@@ -1,11 +1,12 @@
 /* Ranks that become a team and work together, however they were started: by this program's own launcher (-n), torchrun, mpirun, srun.
  *   tool_team [-n RANKS [-N HOSTS -R HOST -p PORT]] [-t TIMEOUT] [-f TOKENFILE] [-c RANK] [-d RANK] [-e RANK] [-s STEPS] [-b BYTES]
- *             [RANK|*:WHAT]...
+ *             [-m FILE] [RANK|*:WHAT]...
  * Every rank adds its number to a sum (with -b: to all sums in BYTES bytes) at each of STEPS steps, and at step 3 does what it was told
- * to. Rank 0 closes with
+ * to. Rank 0 makes FILE after its first step, when all ranks have met, and closes with
  * "team how=… world=… sum=… comm=… exchanges=… threads=…"; the launcher with "end code=… rank=… end_s=…" and "why …". */
 #include "launch/rendezvous.h"
 #include "team/team.h"
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static enum gt_code act(struct gt_team *t, const char *what, struct gt_err *err)
 }
 
 /* Every element of `sums` counts the same. */
-static enum gt_code be_rank(struct gt_team *t, long steps, size_t sums, char **script, struct gt_err *err)
+static enum gt_code be_rank(struct gt_team *t, long steps, size_t sums, const char *met, char **script, struct gt_err *err)
 {
 	int64_t sum = 0, one, *part = &one;
 	if (t->comm && sums > 1) {
@@ -58,6 +59,8 @@ static enum gt_code be_rank(struct gt_team *t, long steps, size_t sums, char **s
 			GT_TRY(code);
 		}
 		sum += part[0];
+		if (met && step == 0 && !t->world.rank)
+			close(open(met, O_CREAT | O_WRONLY, 0600));
 		gt_rank_report_progress(t->link, step + 1);
 	}
 	if (!t->world.rank)
@@ -82,8 +85,9 @@ static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct
 	struct gt_launch_end end;
 	unsigned char token[GT_TOKEN_SIZE];
 	long steps = 10, bytes = 8;
+	const char *met = NULL;
 	int odd_config = -1, odd_start = -1, early = -1;
-	for (int o; (o = getopt(argc, argv, "n:t:f:c:d:e:s:b:N:R:p:")) != -1;)
+	for (int o; (o = getopt(argc, argv, "n:t:f:c:d:e:s:b:m:N:R:p:")) != -1;)
 		switch (o) {
 		case 'n':
 			launch.nproc = atoi(optarg);
@@ -119,6 +123,9 @@ static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct
 		case 'b':
 			bytes = atol(optarg);
 			break;
+		case 'm':
+			met = optarg;
+			break;
 		default:
 			return gt_fail(err, GT_EUSAGE, "see tool_team.c");
 		}
@@ -138,7 +145,7 @@ static enum gt_code run(int argc, char **argv, struct gt_rank_link *link, struct
 	if (world.rank == early)
 		return gt_fail(err, GT_ENOINPUT, "its data is missing");
 	GT_TRY(gt_team_open(&spec, &team, err));
-	enum gt_code code = be_rank(team, steps, bytes > 8 ? (size_t)bytes / 8 : 1, argv + optind, err);
+	enum gt_code code = be_rank(team, steps, bytes > 8 ? (size_t)bytes / 8 : 1, met, argv + optind, err);
 	gt_team_close(team);
 	return code;
 }

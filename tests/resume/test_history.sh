@@ -32,7 +32,7 @@ make_state() { # NAME: a run directory $tmp/NAME in that state
 	run) { KILL_AT=23 KILL_SIGNAL=15 LD_PRELOAD=$preload "$GTRAIN" run "$tmp/t.cfg" -o "$d"; } >"$tmp/log" 2>&1; rc=$? want=143 ;;
 	killed) { KILL_AT=33 LD_PRELOAD=$preload "$GTRAIN" run "$tmp/t.cfg" -o "$d"; } >"$tmp/log" 2>&1; rc=$? want=137 ;;
 	finished) "$GTRAIN" run "$tmp/t.cfg" -o "$d" >"$tmp/log" 2>&1; rc=$? ;;
-	limit) { KILL_AT=33 KILL_SIGNAL=0 LD_PRELOAD=$preload "$GTRAIN" run "$tmp/t.cfg" -o "$d" --time-limit 1s; } >"$tmp/log" 2>&1; rc=$? ;;
+	limit) { KILL_AT=33 KILL_SIGNAL=0 LD_PRELOAD=$preload "$GTRAIN" run "$tmp/t.cfg" -o "$d" --time-limit 1h; } >"$tmp/log" 2>&1; rc=$? ;;
 	diverged)
 		cp -a "$tmp/killed" "$d"
 		"$GTRAIN" resume "$d" -s train.optimizer.lr=1e38 >"$tmp/log" 2>&1

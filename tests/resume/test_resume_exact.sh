@@ -86,10 +86,10 @@ else
 fi
 
 # SIGTERM: a checkpoint, then 143; the resumed run ends with the same bits
-"$GTRAIN" run "$here/resume.cfg" -o "$tmp/long" -s train.epochs=400 -s checkpoint.every_steps=0 -s checkpoint.every_epochs=0 \
+"$GTRAIN" run "$here/resume.cfg" -o "$tmp/long" -s train.epochs=1000000 -s checkpoint.every_steps=0 -s checkpoint.every_epochs=0 \
 	-s checkpoint.best.metric= -s train.eval_every_epochs=0 >/dev/null 2>&1 &
 pid=$!
-for _ in $(seq 100); do [ "$(losses "$tmp/long" 2>/dev/null | wc -l)" -gt 20 ] && break; sleep 0.1; done
+for _ in $(seq 1200); do [ "$(losses "$tmp/long" 2>/dev/null | wc -l)" -gt 20 ] && break; sleep 0.1; done
 kill -TERM $pid
 wait $pid
 rc=$?

@@ -22,6 +22,9 @@ has key train.optimizer.lr ' value float' ' range 0..' ' default none: the key i
 has key_of_entry 'data.augment[].pad' ' with data.augment[].type = pad_crop' ' example { pad = 4; }'
 has key_without_brackets data.augment.pad 'data.augment[].pad'
 has key_of_torchrun gradient_accumulation train.accumulate
+has key_of_schedule eta_min train.schedule.min_lr
+has key_of_clipping clip_grad_norm_ train.clip_norm
+has key_of_average AveragedModel train.ema.decay
 has key_group mlflow log.mlflow.uri log.mlflow.experiment
 has key_elsewhere batch_size data.batch ' example data = { batch = 128; };'
 has key_values eval.tta ' values none' ' mirror: average the logits of an image and its mirror image'

@@ -162,6 +162,17 @@ const struct gt_synonym *gt_synonym_find(const char *of, const char *word)
 	return NULL;
 }
 
+const char *gt_schema_advice(const char *word)
+{
+	static const char *const of[] = {GT_SYN_KEY, GT_SYN_LAYER_KEY, GT_SYN_LAYER_TYPE};
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+		const struct gt_synonym *s = gt_synonym_find(of[i], word);
+		if (s && !s->meant)
+			return s->reason;
+	}
+	return NULL;
+}
+
 const char *gt_synonym_words(const char *of, const char *meant)
 {
 	char like[128];

@@ -52,6 +52,8 @@ gives nearest_word 64 err "unknown topic 'conv3'; did you mean 'conv2d'?" help c
 gives nearest_key 64 err "unknown key 'train.optimiser.lr'; did you mean 'train.optimizer.lr'?" help train.optimiser.lr
 gives unknown 64 err "unknown topic 'xyzzyx'" help xyzzyx
 gives option_as_topic 64 err "unknown topic 'nnodes'; --nnodes is an option: \`gtrain run -h\` explains it" help nnodes
+gives advice_of_key 64 err "unknown topic 'freeze'; write an entry of train.groups" help freeze
+gives advice_of_layer_key 64 err "unknown topic 'in_channels'; gtrain infers the size of a layer's input" help in_channels
 gives advice 64 err "unknown topic 'serve'; gtrain has no server" help serve
 
 # No line is wider than 80 columns but for one word, and a value that the help prints as an example is accepted.

@@ -175,6 +175,7 @@ void gt_out(struct gt_cli *cli, const char *fmt, ...) __attribute__((format(prin
 bool gt_out_bytes(struct gt_cli *cli, const void *data, size_t n); /* writes n bytes to stdout like gt_out; returns false if the output
                                                                       cannot be written */
 void gt_out_line(struct gt_cli *cli, const char *line); /* writes the line and a newline to stdout, and flushes stdout */
+void gt_out_flush(struct gt_cli *cli); /* flushes stdout; stores a failure like gt_out, which fflush alone would lose */
 enum gt_code gt_out_json(struct gt_cli *cli, struct gt_err *err); /* writes cli->json as a line to stdout, and empties cli->json */
 /* Parses the complete report in cli->json into values in cli->arena, from which the commands print the report as text. */
 enum gt_code gt_out_facts(struct gt_cli *cli, const struct gt_json_value **out, struct gt_err *err);

@@ -395,7 +395,8 @@ static enum gt_code run_check(struct gt_cli *cli, struct gt_err *err)
 	struct gt_report_opts o = {.device = a->job.device, .time = a->time, .strict = a->strict, .listed = a->data || a->verify};
 	struct gt_conf *conf;
 	if (!a->link != !a->times)
-		return gt_fail(err, GT_EUSAGE, "--link and --times need each other: a prediction needs the links and the times of kernels");
+		return gt_fail(err, GT_EUSAGE, "--link and --times need each other: a prediction needs the links, such as 100Gbit,5us, and the "
+		               "times of kernels, which `gtrain bench CFG --world N --json >times.json` measures");
 	if (a->memory && !a->suggest)
 		return gt_fail(err, GT_EUSAGE, "--memory: expected the option --suggest too, which compares plans with the memory of a rank");
 	if (a->suggest)

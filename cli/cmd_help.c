@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "gtrain.h"
 #include <string.h>
 
 /* Returns the first command that has an option of this name, or NULL. Commands of missing plugins are skipped. */
@@ -16,7 +17,9 @@ static const char *find_option(const char *option)
 static enum gt_code fail_topic(struct gt_cli *cli, const char *topic, struct gt_err *err)
 {
 	bool key = strchr(topic, '.') != NULL;
-	const char *near, *command = find_option(topic + strspn(topic, "-"));
+	const char *near, *command = find_option(topic + strspn(topic, "-")), *advice = gt_schema_advice(topic);
+	if (advice)
+		return gt_fail(err, GT_EUSAGE, "unknown topic '%.60s'; %s", topic, advice);
 	if (command)
 		return gt_fail(err, GT_EUSAGE, "unknown topic '%.60s'; --%.60s is an option: `gtrain %s -h` explains it", topic,
 		               topic + strspn(topic, "-"), command);

@@ -131,12 +131,17 @@ bool gt_out_terminal(void)
 	return (given && strtol(given, NULL, 10) > 0) || isatty(STDOUT_FILENO);
 }
 
+void gt_out_flush(struct gt_cli *cli)
+{
+	if (cli->out_errno)
+		return;
+	errno = 0;
+	check_out(cli, fflush(stdout) == EOF);
+}
+
 enum gt_code gt_out_finish(struct gt_cli *cli, struct gt_err *err)
 {
-	if (!cli->out_errno) {
-		errno = 0;
-		check_out(cli, fflush(stdout) == EOF);
-	}
+	gt_out_flush(cli);
 	if (cli->out_errno)
 		return gt_fail_errno(err, GT_EIO, cli->out_errno, "cannot write standard output");
 	return GT_OK;

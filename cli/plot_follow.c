@@ -119,7 +119,7 @@ static enum gt_code draw_frame(struct follow *f, bool resized, struct gt_err *er
 		f->lines = 0;
 		print_head(f, chart, size);
 		code = gt_plot_chart(f->cli, chart, size, arena, &f->lines, err);
-		fflush(stdout);
+		gt_out_flush(f->cli);
 	}
 	gt_arena_close(arena);
 	return code;

@@ -414,7 +414,7 @@ enum gt_code gt_progress_finish(struct gt_progress *p, enum gt_code code)
 	if (p->early && !a->quiet && p->cli->out_errno != EPIPE)
 		suggest_resume(p);
 	if (code == GT_OK && p->ended && !p->early && !a->quiet && !a->json) {
-		fflush(stdout); /* prints the result before messages on stderr if both are the same terminal */
+		gt_out_flush(p->cli); /* prints the result before messages on stderr if both are the same terminal */
 		suggest_next(p);
 	}
 	if (code == GT_OK && p->page_dir[0])

@@ -76,7 +76,7 @@ static void text_line(struct view *v, const struct gt_smoke *s)
 		gt_against_print_runs(v->cli, s->runs);
 	if (!strcmp(s->phase, "operations"))
 		gt_against_print_operations(v->cli, s->operations);
-	fflush(stdout);
+	gt_out_flush(v->cli);
 }
 
 static void phase_json(struct gt_json *j, const struct gt_smoke *s)

@@ -147,7 +147,8 @@ static enum gt_code fail_not_found(const struct gt_dataset_spec *spec, enum gt_s
 	if (known && *spec->root)
 		return gt_fail(err, GT_ENOINPUT, "data.root: %.300s has no %s files of %s", spec->root, known->format, known->name);
 	if (known)
-		return gt_fail(err, GT_ENOINPUT, "data.name: the dataset %s was not found in %s; `gtrain fetch %s` downloads it",
+		return gt_fail(err, GT_ENOINPUT, "data.name: the dataset %s was not found in %s; `gtrain fetch %s` downloads it; if it is "
+		               "elsewhere, name its directory with data.root",
 		               known->name, where, known->name);
 	if (*spec->root)
 		return gt_fail(err, GT_ENOINPUT,

@@ -70,6 +70,8 @@ void gt_schema_words(void (*fn)(void *user, const struct gt_schema_word *word), 
 /* Copies the description of a key without its words, or the description of one word ("": none), into buf. Both return buf. */
 const char *gt_schema_about(const struct gt_schema_key *key, char *buf, size_t size);
 const char *gt_schema_word_text(const struct gt_schema_key *key, const char *word, char *buf, size_t size);
+/* Returns what to write instead of a key or a layer of another program that gtrain does not have, such as "freeze"; NULL: none is known. */
+const char *gt_schema_advice(const char *word);
 
 /* ---- run and resume ------------------------------------------------------------------------------------------------------- */
 enum gt_event_kind { GT_EV_START, GT_EV_TRAIN, GT_EV_EVAL, GT_EV_CHECKPOINT, GT_EV_RESUME, GT_EV_WARN, GT_EV_END,

@@ -11,7 +11,8 @@
 enum gt_encoding { GT_UTF_8, GT_LATIN_1, GT_WINDOWS_1252 };
 #define GT_ENCODING_WORDS "utf-8|latin-1|windows-1252" /* names of the encodings in a config, in the order of enum gt_encoding */
 
-/* Macro for the end of a message about text that is not UTF-8, which suggests the setting of the encoding. */
+/* Macros for the end of a message about text that is not UTF-8: how to convert the file, and the setting of the encoding besides. */
+#define GT_CONVERT_FILE "convert the file with `iconv -f WINDOWS-1252 -t UTF-8` if it comes from a spreadsheet on Windows"
 #define GT_USE_ENCODING                                                                                                          \
 	"write data.encoding = \"windows-1252\" if it comes from a spreadsheet on Windows, or convert the file with `iconv -f WINDOWS-1252 " \
 	"-t UTF-8`"

@@ -81,6 +81,14 @@ static enum gt_code fail_cell(const struct gt_table_reader *r, int k, const char
 	               gt_cell_shown(r->table->column[k].name, shown[0]), why, gt_cell_shown(text, shown[1]));
 }
 
+/* Checks that a text is UTF-8. With facts of a training, the encoding cannot be set any more: it is that of the training data. */
+static enum gt_code require_utf8(const struct gt_table_reader *r, int k, const char *text, struct gt_err *err)
+{
+	if (gt_utf8_valid(text))
+		return GT_OK;
+	return fail_cell(r, k, text, r->facts ? "expected UTF-8; " GT_CONVERT_FILE : "expected UTF-8; " GT_USE_ENCODING, err);
+}
+
 /* Handles a column without a given type that has too many distinct words: they are identifiers, texts, or numbers in a column
  * whose first cell is not a number, for example n/a. The files are read again. */
 static enum gt_code turn_to_texts(struct gt_table_reader *r, int k, struct gt_err *err)
@@ -100,6 +108,7 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 	if (r->facts) { /* words that the facts lack share one code */
 		const struct gt_table_fact *f = &r->facts->column[k];
 		if (gt_table_lookup(f, &r->spec->notation, text, len) < 0) {
+			GT_TRY(require_utf8(r, k, text, err));
 			if (f->type == GT_COLUMN_TARGET)
 				return fail_cell(r, k, text, "expected a class of the training data", err);
 			*code = GT_CODE_OTHER;
@@ -108,8 +117,7 @@ static enum gt_code add_word(struct gt_table_reader *r, int k, const char *text,
 	}
 	if ((*code = gt_words_find(&c->words, text, len)) >= 0)
 		return GT_OK;
-	if (!gt_utf8_valid(text))
-		return fail_cell(r, k, text, "expected UTF-8; " GT_USE_ENCODING, err);
+	GT_TRY(require_utf8(r, k, text, err));
 	if (c->words.n == GT_TABLE_MAX_WORDS && r->reading[k].inferred) {
 		*code = GT_CODE_MISSING;
 		return turn_to_texts(r, k, err);
@@ -171,8 +179,7 @@ static enum gt_code put_number(struct gt_table_reader *r, int k, const char *tex
 
 static enum gt_code add_text(struct gt_table_reader *r, int k, const char *text, size_t len, struct gt_err *err)
 {
-	if (!gt_utf8_valid(text))
-		return fail_cell(r, k, text, "expected UTF-8; " GT_USE_ENCODING, err);
+	GT_TRY(require_utf8(r, k, text, err));
 	r->word_bytes += len + sizeof(int64_t);
 	return exceeds_memory(r, r->word_bytes) ? fail_too_large(r, err) : gt_texts_add(&r->table->column[k].text, text, len, err);
 }

@@ -10,7 +10,7 @@ const char *const gt_column_type_names[] = {
 
 static const char *const usual_na[] = {"", "?", "NA", "nan", "NaN", "null"};
 
-static const char *const *get_na_words(const struct gt_table_spec *s, int *n)
+const char *const *gt_table_na_words(const struct gt_table_spec *s, int *n)
 {
 	*n = s->na ? s->nna : (int)(sizeof usual_na / sizeof *usual_na);
 	return s->na ? s->na : usual_na;
@@ -19,7 +19,7 @@ static const char *const *get_na_words(const struct gt_table_spec *s, int *n)
 bool gt_table_is_na(const struct gt_table_spec *s, const char *text)
 {
 	int n;
-	const char *const *na = get_na_words(s, &n);
+	const char *const *na = gt_table_na_words(s, &n);
 	for (int i = 0; i < n; i++)
 		if (!strcmp(na[i], text))
 			return true;
@@ -29,7 +29,7 @@ bool gt_table_is_na(const struct gt_table_spec *s, const char *text)
 bool gt_table_na_begins(const struct gt_table_spec *s, char c)
 {
 	int n;
-	const char *const *na = get_na_words(s, &n);
+	const char *const *na = gt_table_na_words(s, &n);
 	for (int i = 0; i < n; i++)
 		if (na[i][0] == c)
 			return true;

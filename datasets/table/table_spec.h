@@ -73,6 +73,8 @@ struct gt_table_spec {
 	struct gt_spill *spill;              /* where the arrays of rows are; not owned; NULL: in memory */
 };
 
+/* Returns the *n words for a missing value: those of the spec, or the usual ones. */
+const char *const *gt_table_na_words(const struct gt_table_spec *s, int *n);
 /* Returns whether a text denotes a missing value. */
 bool gt_table_is_na(const struct gt_table_spec *s, const char *text);
 /* Returns whether a text that begins with byte c may denote a missing value; c 0: whether the empty text does. */

@@ -78,7 +78,8 @@ static enum gt_code refuse_token(struct gt_lexer *lx, const char *p, struct gt_e
 	const struct gt_frame *f = top_frame(lx);
 	const char *close = f->open == '{' ? " or `}`" : f->open == '(' ? " or `)`" : f->open == '[' ? " or `]`" : "";
 	if (f->state == EQUALS || f->state == VALUE)
-		return gt_conf_fail(err, lx->at, NULL, "expected %s%.*s, got %s", wants[f->state], lx->nkey, lx->key, describe_token(lx, p, got));
+		return gt_conf_fail(err, lx->at, NULL, "expected %s%.*s, got %s%s", wants[f->state], lx->nkey, lx->key,
+		                    describe_token(lx, p, got), f->state == VALUE && *p == '\'' ? "; write a string in \"quotes\"" : "");
 	return gt_conf_fail(err, lx->at, NULL, "expected %s%s, got %s", wants[f->state], close, describe_token(lx, p, got));
 }
 

@@ -18,7 +18,7 @@ struct reader {
 	size_t bytes;
 };
 
-static const char no_memory[] = "out of memory";
+static const char no_memory[] = "out of memory", is_directory[] = "it is a directory";
 
 /* Reads a whole file of at most max bytes. given: a descriptor of the file, which stays open; -1: opens path. Returns NULL, or the reason
  * why the file cannot be read. */
@@ -34,7 +34,7 @@ static const char *read_whole_file(const char *path, int given, size_t max, char
 	if (fstat(fd, st))
 		why = strerror(errno);
 	else if (S_ISDIR(st->st_mode))
-		why = "it is a directory";
+		why = is_directory;
 	else if (!S_ISREG(st->st_mode))
 		why = "it is not a regular file";
 	else if (!(*text = malloc(max + 1)))
@@ -78,7 +78,8 @@ static enum gt_code read_file(struct gt_lexer *lx, const char *path, const struc
 	if (why && from)
 		return gt_conf_fail(err, *from, NULL, "@include: cannot read %s: %s", path, why);
 	if (why)
-		return gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s", path, why);
+		return gt_fail(err, GT_ENOINPUT, "%s: cannot read this config: %s%s", path, why, why != is_directory ? "" :
+		               "; `gtrain resume DIR` continues a run, and `gtrain init DIR` writes a config for data");
 	if (rd->bytes + n > GT_CONF_MAX_BYTES)
 		code = gt_conf_fail(err, from ? *from : top, NULL, "expected a config of at most %d MiB, got a larger one",
 		                    GT_CONF_MAX_BYTES >> 20);

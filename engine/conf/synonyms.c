@@ -37,12 +37,18 @@ static const struct gt_synonym synonyms[] = {
 	{GT_SYN_KEY, "num_epochs|n_epochs|max_epochs", "train.epochs"},
 	{GT_SYN_KEY, "max_steps", "train.steps"},
 	{GT_SYN_KEY, "criterion|loss_fn", "train.loss"},
-	{GT_SYN_KEY, "patience", "train.early_stop.patience"},
+	{GT_SYN_KEY, "patience|EarlyStopping", "train.early_stop.patience"},
 	{GT_SYN_KEY, "early_stopping", "train.early_stop"},
 	{GT_SYN_KEY, "scheduler|lr_scheduler", "train.schedule"},
 	{GT_SYN_KEY, "accumulate_grad_batches|gradient_accumulation_steps|gradient_accumulation", "train.accumulate"},
-	{GT_SYN_KEY, "clip_grad_norm|max_grad_norm", "train.clip_norm"},
-	{GT_SYN_KEY, "clip_grad_value", "train.clip_value"},
+	{GT_SYN_KEY, "clip_grad_norm|clip_grad_norm_|max_grad_norm|grad_clip|clip_grad|gradient_clip_val|gradient_clipping", "train.clip_norm"},
+	{GT_SYN_KEY, "clip_grad_value|clip_grad_value_", "train.clip_value"},
+	{GT_SYN_KEY, "eta_min|lr_min|min_learning_rate", "train.schedule.min_lr"},
+	{GT_SYN_KEY, "warmup_epochs|warmup_steps|num_warmup_steps|warmup_iters", "train.schedule.warmup"},
+	{GT_SYN_KEY, "ema_decay|model_ema|AveragedModel|exponential_moving_average", "train.ema.decay"},
+	{GT_SYN_KEY, "valid_pct|val_split|validation_split|val_size", "data.valid"},
+	{GT_SYN_KEY, "freeze|unfreeze|requires_grad|freeze_epochs", NULL,
+	 "write an entry of train.groups: groups = ( { match = \"layer1.*\"; frozen = true; } ), or frozen_until = 1.0 for the first epoch"},
 	{GT_SYN_KEY, "optim", "train.optimizer"},
 	{GT_SYN_KEY, "dataset", "data.name"},
 	{GT_SYN_KEY, "path|data_dir", "data.root"},
@@ -153,6 +159,17 @@ const struct gt_synonym *gt_synonym_find(const char *of, const char *word)
 	for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
 		if (same_path(synonyms[i].of, of) && is_among(synonyms[i].words, word))
 			return &synonyms[i];
+	return NULL;
+}
+
+const char *gt_schema_advice(const char *word)
+{
+	static const char *const of[] = {GT_SYN_KEY, GT_SYN_LAYER_KEY, GT_SYN_LAYER_TYPE};
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+		const struct gt_synonym *s = gt_synonym_find(of[i], word);
+		if (s && !s->meant)
+			return s->reason;
+	}
 	return NULL;
 }
 

@@ -20,6 +20,8 @@ const struct gt_synonym *gt_synonym_find(const char *of, const char *word);
 /* Returns the foreign words, "a|b", for which a key or a value is suggested; NULL: none. of: gt_synonym.of; an index is "[]". */
 const char *gt_synonym_words(const char *of, const char *meant);
 
+const char *gt_schema_advice(const char *word); /* see gtrain.h */
+
 /* A removed key, or a removed value of a key that still exists. A config with the key or value is rejected with one sentence. */
 struct gt_removed_key {
 	const char *path;     /* path of the key, without indices: "data.augment.type" */

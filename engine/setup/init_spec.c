@@ -12,7 +12,8 @@ static void make_run_name(const char *root, char *out, size_t size)
 	const char *slash = strrchr(root, '/');
 	size_t n = 0;
 	for (const char *p = slash && slash[1] ? slash + 1 : root; *p && n + 1 < size; p++)
-		out[n++] = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", *p) ? *p : '-';
+		if (((uint8_t)*p & 0xc0) != 0x80) /* one hyphen for a character of several bytes */
+			out[n++] = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", *p) ? *p : '-';
 	out[n] = 0;
 	/* endings of data files that are removed from the name of the run; points are already replaced by hyphens */
 	static const char *const ends[] = {"-gz", "-csv", "-tsv", "-jsonl", "-ndjson", "-npy", "-npz",

@@ -6,6 +6,7 @@
 #include "base/spill.h"
 #include "data_index.h"
 #include "exec/split_samples.h"
+#include "setup/init_missing.h"
 #include "setup/init_template.h"
 #include "setup/init_text.h"
 #include "skipped.h"
@@ -40,6 +41,9 @@ struct look {
 	int64_t untargeted;       /* number of rows without a target, which are skipped */
 	int64_t odd;              /* number of non-numeric cells in numeric columns, which count as missing */
 	int64_t bad;              /* number of rows that cannot be read */
+	struct gt_init_missing missing; /* words in columns of numbers, which count as missing */
+	const char **na;          /* [nna] words for missing values, if they are not the usual ones; malloc'ed */
+	int nna;
 	int64_t classes;          /* number of classes; 0: numeric targets */
 	struct gt_text_sizes sizes; /* sizes of the texts */
 	bool words;               /* the table has only columns of texts and a column of classes */
@@ -179,6 +183,41 @@ static void warn_of_missing_cell(void *user, const char *text)
 		gt_init_warn(l->init, text);
 }
 
+/* Adds the words that stand for missing numbers to the spec. *again: there are such words, so that the table must be read again. */
+static enum gt_code find_missing(struct look *l, struct gt_table_spec *spec, bool *again, struct gt_err *err)
+{
+	int usual;
+	const char *const *na = gt_table_na_words(spec, &usual);
+	GT_TRY(gt_init_find_missing(&l->table, spec, l->init, &l->missing, err));
+	*again = l->missing.n > 0;
+	if (!*again)
+		return GT_OK;
+	GT_CALLOC(l->na, usual + l->missing.n, err);
+	for (int i = 0; i < usual; i++)
+		l->na[l->nna++] = na[i];
+	for (int i = 0; i < l->missing.n; i++)
+		l->na[l->nna++] = l->missing.word[i];
+	spec->na = l->na;
+	spec->nna = l->nna;
+	return GT_OK;
+}
+
+/* Reads the rows, again if words stand for missing numbers. Unreadable rows and cells are collected in spec->skipped. */
+static enum gt_code read_tolerantly(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
+{
+	bool again = false;
+	GT_TRY(gt_skipped_open(&spec->skipped, err));
+	GT_TRY(gt_table_read(&l->path, 1, spec, &l->table, err));
+	GT_TRY(find_missing(l, spec, &again, err));
+	if (!again)
+		return GT_OK;
+	gt_skipped_close(spec->skipped);
+	spec->skipped = NULL;
+	gt_table_free(&l->table);
+	GT_TRY(gt_skipped_open(&spec->skipped, err));
+	return gt_table_read(&l->path, 1, spec, &l->table, err);
+}
+
 /* Reads the table, except the rows without a target. A few non-numeric cells in a numeric column count as missing. A row that cannot be
  * read is an error. */
 static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct gt_err *err)
@@ -189,8 +228,7 @@ static enum gt_code read_rows(struct look *l, struct gt_table_spec *spec, struct
 		gt_init_warn(l->init, "the table is not UTF-8; gtrain reads it as Windows-1252 (encoding)");
 	GT_TRY(gt_table_guess_notation(l->path, spec, &spec->notation, &l->ambiguous, err));
 	l->notation = spec->notation;
-	GT_TRY(gt_skipped_open(&spec->skipped, err));
-	enum gt_code code = gt_table_read(&l->path, 1, spec, &l->table, err);
+	enum gt_code code = read_tolerantly(l, spec, err);
 	if (code == GT_OK)
 		gt_skipped_report(spec->skipped, warn_of_missing_cell, count_left_out, l);
 	gt_skipped_close(spec->skipped);
@@ -305,6 +343,7 @@ static enum gt_code write_config(const struct look *l, const struct choice *c, c
 	    GT_NUMBER("DECIMAL_COMMA", l->notation.decimal == ','),
 	    GT_TEXT("THOUSANDS", ((char[]){l->notation.thousands, 0})),
 	    GT_NUMBER("AMBIGUOUS", l->ambiguous),
+	    GT_STRINGS("NA", l->na, l->nna),
 	    GT_NUMBER("MAX_TOKENS", gt_init_max_tokens(&l->sizes)),
 	    GT_NUMBER("PAIRS", l->words),
 	    GT_NUMBER("HASH_BUCKETS", gt_init_hash_buckets(l->ntrain)),
@@ -354,6 +393,8 @@ enum gt_code gt_init_table(const char *path, const struct gt_init_names *names, 
 	}
 	free(columns);
 	free(l.given);
+	free(l.na);
+	gt_init_missing_free(&l.missing);
 	gt_table_facts_free(&l.facts);
 	gt_table_free(&l.table);
 	gt_spill_close(l.spill);

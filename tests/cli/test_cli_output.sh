@@ -147,6 +147,14 @@ if [ $rc = 74 ] && grep -q 'training continues' "$tmp/err" && "$gtrain" inspect 
 else
 	fail full_disk_run "status $rc: $(cat "$tmp/err")"
 fi
+# the result is the last thing that a run prints, before its messages on stderr
+for args in "run $cfg -o lost" "run $cfg --smoke"; do
+	# shellcheck disable=SC2086
+	"$gtrain" $args >/dev/full 2>"$tmp/err"
+	rc=$?
+	if [ $rc = 74 ] && grep -q 'cannot write standard output: No space left on device' "$tmp/err"; then pass "full_${args##* }"; else
+		fail "full_${args##* }" "status $rc: $(cat "$tmp/err")"; fi
+done
 
 # ---- a file of a result replaces an existing file, except for a config --------------------------------------------------------------
 # replaces NAME FILE ARGS...: the command replaces the file, which then has a name only once

@@ -124,7 +124,7 @@ gives cost_large 0 out 'efficiency' check net.cfg --mode ddp --world 65536 -s da
 gives cost_nccl 0 out 'with NCCL' check net.cfg --mode ddp --world 2 -s device=cuda --device null --link 1Gbit,1ms --times times.json
 
 # ---- refused -----------------------------------------------------------------------------------------------------------------------------
-gives cost_no_times 64 err 'link and --times need each other' check net.cfg --world 2 --link 1Gbit,1ms
+gives cost_no_times 64 err 'which `gtrain bench CFG --world N --json >times.json` measures' check net.cfg --world 2 --link 1Gbit,1ms
 gives cost_no_link 64 err 'link and --times need each other' check net.cfg --world 2 --times times.json
 gives cost_bad_link 64 err 'such as 100Gbit,5us, got fast' check net.cfg --mode ddp --world 2 --link fast --times times.json
 gives cost_missing 66 err 'none.json' check net.cfg --mode ddp --world 2 --link 1Gbit,1ms --times none.json

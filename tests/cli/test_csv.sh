@@ -147,6 +147,7 @@ mv train.csv moved.csv
 gives resume_moved 66 err "train.csv: No such file or directory; if the data has moved, add -s 'data.train=" \
 	resume numbers-part -s train.epochs=11
 gives eval_moved 66 err "if the data has moved, add -s 'data.train=" eval numbers --split valid
+gives eval_moved_root 66 err "if the data has moved, add -s 'data.train=" eval numbers --split valid -s data.root=elsewhere
 gives eval_moved_given 0 out 'valid loss' eval numbers --split valid -s "data.train=[\"$PWD/moved.csv\"]"
 mv moved.csv train.csv
 # an evaluation of a part of the training table uses what the checkpoint has learned, and warns if the table has changed

@@ -22,6 +22,9 @@ has key train.optimizer.lr ' value float' ' range 0..' ' default none: the key i
 has key_of_entry 'data.augment[].pad' ' with data.augment[].type = pad_crop' ' example { pad = 4; }'
 has key_without_brackets data.augment.pad 'data.augment[].pad'
 has key_of_torchrun gradient_accumulation train.accumulate
+has key_of_schedule eta_min train.schedule.min_lr
+has key_of_clipping clip_grad_norm_ train.clip_norm
+has key_of_average AveragedModel train.ema.decay
 has key_group mlflow log.mlflow.uri log.mlflow.experiment
 has key_elsewhere batch_size data.batch ' example data = { batch = 128; };'
 has key_values eval.tta ' values none' ' mirror: average the logits of an image and its mirror image'
@@ -49,6 +52,8 @@ gives nearest_word 64 err "unknown topic 'conv3'; did you mean 'conv2d'?" help c
 gives nearest_key 64 err "unknown key 'train.optimiser.lr'; did you mean 'train.optimizer.lr'?" help train.optimiser.lr
 gives unknown 64 err "unknown topic 'xyzzyx'" help xyzzyx
 gives option_as_topic 64 err "unknown topic 'nnodes'; --nnodes is an option: \`gtrain run -h\` explains it" help nnodes
+gives advice_of_key 64 err "unknown topic 'freeze'; write an entry of train.groups" help freeze
+gives advice_of_layer_key 64 err "unknown topic 'in_channels'; gtrain infers the size of a layer's input" help in_channels
 gives advice 64 err "unknown topic 'serve'; gtrain has no server" help serve
 
 # No line is wider than 80 columns, except lines of one word, and a value that the help prints as an example is accepted.

@@ -30,7 +30,7 @@ table() { # NAME HEAD N FORMAT
 good() {
 	local name=$1 text=${3-}
 	rm -f odd.cfg
-	if ! "$gtrain" init "$name.csv" --target "$2" -o odd.cfg >out 2>err; then
+	if ! "$gtrain" init "$name.csv" --target "$2" -o odd.cfg >out 2>err || ! cp err err.init; then
 		fail "$name" "init: $(tail -n 1 err)"
 	elif [ -n "$text" ] && ! grep -qF -- "$text" odd.cfg err; then
 		fail "$name" "no '$text' in the config or the warnings: $(cat err odd.cfg | head -n 40)"
@@ -162,6 +162,14 @@ table one_odd "$head" 130 "$usual"
 sed -i '40s/^\([0-9]*\),[^,]*/\1,#REF!/' one_odd.csv
 good one_odd class 'column "a": expected a number, got "#REF!"; the cell counts as missing'
 good one_odd a '1 row has no target and is left out'
+# a word in place of many numbers counts as missing, unless it is a class of the target
+awk -F, 'BEGIN { OFS = "," } NR > 1 && NR % 4 == 0 { $2 = "unknown" } 1' plain.csv >unknown.csv
+good unknown class 'na = ["", "?", "NA", "nan", "NaN", "null", "unknown"];'
+if grep -q 'column "a": 45 of 60 values are numbers, and 15 are "unknown", which counts as missing (na)' err.init &&
+	grep -q '"a"; type = "continuous"' odd.cfg; then pass unknown_warning; else fail unknown_warning "$(cat err.init)"; fi
+awk -F, 'BEGIN { OFS = "," } NR > 1 && NR % 3 == 0 { $5 = "unknown" } 1' unknown.csv >unknown_class.csv
+good unknown_class class '"a"; type = "categorical"'
+if grep -q 'na = ' odd.cfg; then fail unknown_class_na "$(grep 'na = ' odd.cfg)"; else pass unknown_class_na; fi
 sed '50s/^\([0-9]*\),[^,]*/\1,-inf/; 40s/#REF!/0.5/' one_odd.csv >infinite.csv
 good infinite class 'expected a finite number, got "-inf"'
 sed 's/^\([0-9]*[05]\),[^,]*/\1,inf/' one_odd.csv >many_infinite.csv

@@ -77,3 +77,8 @@ else
 fi
 tree latin rose "$latin"
 gives init_class_latin 65 err 'expected class names in UTF-8' init latin -o l.cfg
+
+# a character of several bytes is one hyphen in the name of a run
+printf 'x,y\n' >"häuser.csv"
+awk 'BEGIN { for (i = 0; i < 40; i++) printf "%d.5,%s\n", i % 7, (i % 7 > 3 ? "a" : "b") }' >>"häuser.csv"
+gives init_umlaut 0 out 'name = "h-user"' init "häuser.csv" --target y

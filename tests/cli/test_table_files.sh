@@ -113,6 +113,10 @@ gives escape 65 err 'escape.jsonl:21: expected a string without control characte
 if grep -q "$(printf '\033')" err; then fail escape_shown 'an escape sequence reaches the terminal'; else pass escape_shown; fi
 { head -n 20 lines.jsonl; printf '{"colour": "caf\351", "kind": "big"}\n'; } >latin.jsonl
 gives latin 65 err 'latin.jsonl:21: column "colour": expected UTF-8' check csv.cfg -s 'data.train=["latin.jsonl"]'
+# Nor are they an unknown word in a prediction or an evaluation: the row would get the result of another word without a warning.
+printf 'size,colour,note,kind\n1,caf\351,1,big\n' >latin.csv
+gives latin_predict 65 err 'latin.csv:2: column "colour": expected UTF-8; convert the file with `iconv' predict csv latin.csv
+gives latin_eval 65 err 'latin.csv:2: column "colour": expected UTF-8; convert the file with `iconv' eval csv latin.csv
 { sed 's/"size"/"si\\u001bze"/' lines.jsonl; } >key.jsonl
 gives key 65 err 'expected column names without control characters, got "si?ze"' init key.jsonl --target kind
 gives json 65 err 'write one JSON object on each line (.jsonl)' init "$(echo '[]' >all.json; echo all.json)"

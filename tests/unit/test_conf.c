@@ -427,7 +427,7 @@ TEST(conf_files_that_are_none)
 	char path[512];
 	snprintf(path, sizeof path, "%s/absent.cfg", test_tmpdir());
 	expect_bad(path, GT_ENOINPUT, "No such file");
-	expect_bad(test_tmpdir(), GT_ENOINPUT, "it is a directory");
+	expect_bad(test_tmpdir(), GT_ENOINPUT, "it is a directory; `gtrain resume DIR` continues a run");
 	expect_bad("/dev/null", GT_ENOINPUT, "it is not a regular file");
 	snprintf(path, sizeof path, "%s/fifo", test_tmpdir());
 	CHECK(!mkfifo(path, 0600));

@@ -65,7 +65,7 @@ static char *fill_images(unsigned bits)
 	return text;
 }
 
-enum { CODES, VALUES, TEXTS, CLASSES, HEADER, ENCODING, DECIMAL, THOUSANDS, UNTARGETED, ODD, DROPOUT, TABLE_BITS };
+enum { CODES, VALUES, TEXTS, CLASSES, HEADER, ENCODING, DECIMAL, THOUSANDS, NA, UNTARGETED, ODD, DROPOUT, TABLE_BITS };
 
 static char *fill_table(unsigned bits)
 {
@@ -95,6 +95,7 @@ static char *fill_table(unsigned bits)
 	    GT_NUMBER("DECIMAL_COMMA", BIT(DECIMAL)),
 	    GT_TEXT("THOUSANDS", BIT(THOUSANDS) ? "'" : ""),
 	    GT_NUMBER("AMBIGUOUS", BIT(DECIMAL) != BIT(THOUSANDS)),
+	    GT_STRINGS("NA", targets, BIT(NA) * 2),
 	    GT_NUMBER("MAX_TOKENS", 32),
 	    GT_NUMBER("PAIRS", words),
 	    GT_NUMBER("HASH_BUCKETS", 1024),

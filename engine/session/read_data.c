@@ -217,10 +217,10 @@ void gt_session_explain_moved(const struct gt_conf *c, struct gt_err *err)
 {
 	const char *vocab = c->data.text.vocab;
 	bool absolute = c->data.train.n && c->data.train.v[0][0] == '/'; /* a root does not move such a file */
-	gt_fail_suffix(err, "if the data has moved, add -s %s",
-	               vocab && *vocab && access(vocab, F_OK)              ? "data.vocab=FILE"
-	               : !c->data.train.n || (*c->data.root && !absolute) ? "data.root=DIR"
-	                                                                   : "'data.train=[\"FILE\"]', and data.test likewise if the config has it");
+	const char *change = !c->data.train.n || (*c->data.root && !absolute)
+	                         ? "data.root=DIR"
+	                         : "'data.train=[\"FILE\"]', and data.test likewise if the config has it";
+	gt_fail_suffix(err, "if the data has moved, add -s %s", vocab && *vocab && access(vocab, F_OK) ? "data.vocab=FILE" : change);
 }
 
 enum gt_code gt_session_read_data(const struct gt_session_spec *spec, struct gt_session_files *out, struct gt_err *err)

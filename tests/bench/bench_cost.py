@@ -4,10 +4,10 @@
     python3 tests/bench/bench_cost.py BUILD [--rounds N] [--steps N] [MBIT,MICROSECONDS ...]
 
 Two ranks of one thread each run in two network namespaces, which tool_wire joins by a link. Each round measures the kernels of one rank
-(gtrain bench --world 2), the latency and the bandwidth of each link as gtrain's communicator sees them (small and large collectives of
-tool_team), and then the step of both ranks (gtrain bench) for each mode. The tables have the medians of the rounds and, for a machine with
-other work, the least figures. Processes run with the highest priority that the user has, because ranks that wait for a processor wait for
-no link."""
+(gtrain bench --world 2; in two processes at once, because the two hosts are one machine, whose memory and clock they share), the latency
+and the bandwidth of each link as gtrain's communicator sees them (small and large collectives of tool_team), and then the step of both
+ranks (gtrain bench) for each mode. The tables have the medians of the rounds and, for a machine with other work, the least figures.
+Processes run with the highest priority that the user has, because ranks that wait for a processor wait for no link."""
 import argparse
 import json
 import os
@@ -63,8 +63,14 @@ def main():
         with open(token, "w") as f:
             f.write(os.urandom(32).hex())
 
-        def run(args):
-            return subprocess.run([gtrain, *args], check=True, capture_output=True, text=True).stdout
+        def run(args, ranks=1):
+            """The output of gtrain, in as many processes at once as there are ranks; that of the first is returned."""
+            running = [subprocess.Popen([gtrain, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(ranks)]
+            done = [(*p.communicate(), p.returncode) for p in running]
+            for out, err, status in done:
+                if status:
+                    raise SystemExit(out + err)
+            return done[0][0]
 
         def sets(mode):
             return [w for s in MODES[mode] for w in ("-s", s)]
@@ -111,7 +117,7 @@ def main():
                 links[l].append(measure_link(l))
             for mode in a.modes.split(","):
                 with open(times, "w") as f:
-                    f.write(run(["bench", config, *sets(mode), "--world", "2", "--steps", str(a.steps), "--json"]))
+                    f.write(run(["bench", config, *sets(mode), "--world", "2", "--steps", str(a.steps), "--json"], 2))
                 for link in a.links:
                     latency, mbit = links[link][-1]
                     given = f"{mbit:.1f}Mbit,{latency:.1f}us"

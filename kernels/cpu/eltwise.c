@@ -95,6 +95,7 @@ static const struct row {
     [GT_OP_ADD] = {ROW(add2), 65536},
 };
 static const struct row row_addn = {ROW(addn), 32768};
+static const struct row row_relu_dx = {ROW(relu_dx_memory), 65536};
 static const struct row row_gelu_tanh = {ROW(gelu_tanh), 8192}, row_gelu_tanh_dx = {ROW(gelu_tanh_dx), 8192};
 
 static const struct row finish[] = {
@@ -171,6 +172,8 @@ enum gt_code gt_cpu_eltwise(struct gt_dev *dev, const struct gt_opcall *call, st
 	}
 	if (gelu && gelu->approximate)
 		row = call->code == GT_OP_GELU ? &row_gelu_tanh : &row_gelu_tanh_dx;
+	else if (call->code == GT_OP_RELU_DX && type != GT_T_BF16)
+		row = &row_relu_dx;
 	else if (call->code == GT_OP_ADD && call->nin > 2)
 		row = &row_addn;
 	GT_LOOP_NEW(k, slots, call, type == GT_T_F64 ? "loop:f64" : "loop", err);

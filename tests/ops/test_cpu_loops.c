@@ -332,6 +332,28 @@ TEST(activations_show_nan_and_saturate)
 		}
 }
 
+/* dy passes as it is where y is NaN or positive, and is 0 elsewhere, also if dy is infinite or NaN. */
+TEST(relu_dx_selects_by_y)
+{
+	const double from[] = {NAN, -NAN, INFINITY, -INFINITY, 0, -0.0, 1e-30, -1e-30}, grad[] = {3, -INFINITY, NAN, -0.0, 0x1p-140};
+	const int64_t n = 40; /* all pairs; more than two vectors */
+	for (size_t t = 0; t < 3; t++) {
+		enum gt_dtype type = raw_types[t];
+		struct gt_tdesc d0 = gt_tdesc_make(type, 1, &n, false), d1 = d0, dx = d0;
+		struct gt_opcall call = {.code = GT_OP_RELU_DX, .nin = 2, .nout = 1, .in = {&d0, &d1}, .out = {&dx}};
+		void *dy = NEW(type, n), *y = NEW(type, n), *got = NEW(type, n);
+		double want[40], tol[40] = {0};
+		for (int64_t i = 0; i < n; i++) {
+			number_put(type, dy, i, grad[i / 8]);
+			number_put(type, y, i, from[i % 8]);
+			want[i] = from[i % 8] <= 0 ? 0 : gt_load_number(type, dy, i);
+		}
+		raw_run(1, &call, (void *[]){dy, y}, (void *[]){got}, NULL);
+		RAW_CHECK("relu.dx", type, got, want, tol, n);
+		free(dy), free(y), free(got);
+	}
+}
+
 TEST(add_of_many_rounds_once)
 {
 	for (size_t t = 0; t < 3; t++)

@@ -126,7 +126,7 @@ static void all(const char *name)
 {
 	static const int64_t shape[][3] = {{1, 1, 1},    {32, 100, 48}, {7, 5, 3},     {33, 130, 65},  {8, 16, 32},
 	                                   {3, 300, 10}, {70, 33, 17},  {300, 20, 40}, {12, 129, 160}, {9, 17, 300},
-	                                   {71, 50, 300}, {1000, 19, 33}};
+	                                   {71, 50, 300}, {1000, 19, 33}, {1, 300, 523}, {1, 40, 256}};
 	const struct gt_gemm_isa *isa = gt_gemm_isa_named(name);
 	if (!isa) {
 		test_skip("this processor has not the instructions");
@@ -169,6 +169,27 @@ TEST(batch_does_not_matter)
 	}
 	CHECK(!memcmp(dx[0], dx[1], sizeof(float) * SMALL * IN));
 	free(dy), free(w), free(dx[0]), free(dx[1]);
+}
+
+/* y of a single row has the same bits as in a batch: eight vectors of outputs are computed at once for it. */
+TEST(a_single_row_has_the_bits_of_a_batch)
+{
+	enum { M = 9, IN = 300, OUT = 523 };
+	const struct gt_gemm_isa *isa = gt_gemm_isa();
+	if (!isa) {
+		test_skip("this processor has no implementation");
+		return;
+	}
+	float *x = randoms(M * IN, 1), *w = randoms((int64_t)((OUT + 15) / 16) * ((IN + 15) / 16) * 256, 2), *b = randoms(OUT, 3);
+	float *y[2] = {malloc(sizeof(float) * M * OUT), malloc(sizeof(float) * OUT)};
+	for (int relu = 0; relu < 2; relu++) {
+		for (int i = 0; i < 2; i++) {
+			struct gt_gemm g = {.m = i ? 1 : M, .in = IN, .out = OUT, .x = x, .w = w, .b = b, .y = y[i], .relu = relu};
+			isa->fwd(&g, 0, 1);
+		}
+		CHECK(!memcmp(y[0], y[1], sizeof(float) * OUT));
+	}
+	free(x), free(w), free(b), free(y[0]), free(y[1]);
 }
 
 TEST(threads_do_not_matter)

@@ -468,6 +468,22 @@ static enum gt_code joined(int rank, int world, int listener, struct gt_err *err
 	return say(r, "config", err);
 }
 
+/* A peer that sends for ever must not keep a launcher from closing its connection: after the deadline, the rest is not read. */
+TEST(endless_data_is_not_read)
+{
+	static char data[1 << 18];
+	int fd[2], size = 1 << 20;
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd));
+	CHECK(!setsockopt(fd[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size));
+	ssize_t sent = send(fd[1], data, sizeof data, MSG_DONTWAIT);
+	CHECK(sent > 1 << 17);
+	int other = dup(fd[0]);
+	gt_rdv_drain_close(&fd[0], gt_clock());
+	CHECK(fd[0] < 0 && recv(other, data, sizeof data, MSG_DONTWAIT) > 1 << 16);
+	close(other);
+	close(fd[1]);
+}
+
 TEST(port_is_taken)
 {
 	int held = loopback();

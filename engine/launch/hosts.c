@@ -167,17 +167,20 @@ static void read_message(struct gt_hosts *h, struct host_conn *l)
 		return;
 	}
 	const struct gt_host_message *w = (const struct gt_host_message *)(const void *)data;
-	if (n == sizeof *w && w->kind == GT_HOST_HERE) {
+	if (n != sizeof *w || w->code < 0 || w->code > GT_RDV_CODE_MAX) {
+		close_conn(l);
+	} else if (w->kind == GT_HOST_HERE) {
 		l->here = true;
 		l->number = w->number;
 		snprintf(l->host, sizeof l->host, "%.63s", w->host);
-	} else if (n == sizeof *w && w->kind == GT_HOST_LOSES && is_node0(h) && w->node == l->node) {
+	} else if (w->kind == GT_HOST_LOSES && is_node0(h) && w->node == l->node) {
 		l->lost = true;
 		record_loss(h, w);
-	} else if (n != sizeof *w || (is_node0(h) && w->node != l->node) || w->kind == GT_HOST_BYE)
+	} else if ((is_node0(h) && w->node != l->node) || w->kind == GT_HOST_BYE) {
 		close_conn(l);
-	else
+	} else {
 		record_message(h, w, LATE_S, true);
+	}
 	if (h->news[FAILED].known && !is_node0(h))
 		close_conn(l); /* a failure is the last message of an attempt, and node 0 waits until the connection is closed */
 	free(data);

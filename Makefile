@@ -366,9 +366,10 @@ ubsan:
 	@$(MAKE) --no-print-directory check BUILD=build/ubsan CUDA= CFLAGS='-O1 -g -fsanitize=undefined -fno-sanitize-recover=all'
 
 ## tsan: ranks that are threads of one process (mode dp) under ThreadSanitizer (build/tsan)
+# Without clones for instruction sets: the loader would call their resolvers before ThreadSanitizer is ready.
 .PHONY: tsan
 tsan:
-	@$(MAKE) --no-print-directory BUILD=build/tsan CUDA= GLOO= CFLAGS='-O1 -g -fsanitize=thread' \
+	@$(MAKE) --no-print-directory BUILD=build/tsan CUDA= GLOO= CFLAGS='-O1 -g -fsanitize=thread -DGT_NO_CLONES' \
 		build/tsan/bin/gtrain build/tsan/lib/gtrain/cpu.so
 	@tests/par/tsan.sh build/tsan
 

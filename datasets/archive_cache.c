@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -28,6 +27,7 @@
 #define MAX_RATIO 64          /* maximum expansion factor of archives that expand to more. A zip of PNG or JPEG has 1, texts have 3 to 10, a
                                  decompression bomb > 1,000 */
 #define DISK_RESERVE (128 * MIB) /* bytes of the disk that must stay free when an archive is converted */
+#define WAIT_US 20000         /* microseconds between two looks at the lock of another process */
 #define STATE_VERSION 1       /* version of the converted files, a part of the hash STATE; a new version makes all archives be converted
                                  again */
 enum { PIECE = 1 << 20, HASH = 16 };
@@ -231,18 +231,21 @@ static enum gt_code make_entry(const char *path, const struct entry *e, struct g
 	return code;
 }
 
-/* Creates the cached .tar of an archive, unless another process has created it in the meantime. */
+/* Creates the cached .tar of an archive, unless another process has created it in the meantime. The lock is a file that only users who may
+ * write into the cache can open, so that no other user can make this process wait. Without a lock, as on a file system without locks,
+ * several processes convert the archive, and the last rename wins. */
 static enum gt_code make_entry_once(const char *path, const struct entry *e, struct gt_err *err)
 {
+	char name[GT_PATH_SIZE];
+	bool held = true;
+	long holder;
+	int lock = -1;
 	GT_TRY(gt_dir_make(e->dir, NULL, err));
-	int lock = open(e->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (lock < 0)
-		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot open", e->dir);
-	while (flock(lock, LOCK_EX) && errno == EINTR) /* On a file system without locks, several processes convert the archive, and the last
-	                                                  rename wins. */
-		;
+	GT_TRY(gt_path_join(name, e->dir, ".lock", err));
+	while (gt_lock_take(name, &lock, &held, &holder, NULL) == GT_OK && held)
+		usleep(WAIT_US);
 	enum gt_code code = access(e->path, F_OK) ? make_entry(path, e, err) : GT_OK;
-	close(lock);
+	gt_lock_drop(lock);
 	return code;
 }
 

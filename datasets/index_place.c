@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -175,6 +174,22 @@ static void explain_no_room(const struct gt_index_place *p, int fd, uint64_t byt
 		         gt_bytes_text(need, sizeof need, bytes), gt_bytes_text(room, sizeof room, free_bytes));
 }
 
+/* Locks the directory by a file that only users who may write an index can open. It does not wait: a reader of large data should not wait
+ * for another one. Returns false if another process has the lock, or with the reason in `why`. */
+static bool lock_directory(const struct gt_index_place *p, int *lock, char *why, size_t size)
+{
+	char path[GT_PATH_SIZE];
+	struct gt_err e = {0};
+	bool held;
+	long holder;
+	enum gt_code code = gt_path_join(path, p->dir, ".lock", &e);
+	if (code == GT_OK)
+		code = gt_lock_take(path, lock, &held, &holder, &e);
+	if (code != GT_OK)
+		snprintf(why, size, "%s", e.msg);
+	return code == GT_OK && !held;
+}
+
 bool gt_index_lock(const struct gt_index_place *p, uint64_t bytes, int *lock, char *why, size_t size)
 {
 	struct gt_err e = {0};
@@ -189,28 +204,24 @@ bool gt_index_lock(const struct gt_index_place *p, uint64_t bytes, int *lock, ch
 		snprintf(why, size, "%s: cannot open: %s", p->dir, strerror(errno));
 		return false;
 	}
-	bool busy = false;
-	if (!gt_fs_is_local(fd))
+	bool local = gt_fs_is_local(fd);
+	if (!local)
 		snprintf(why, size, "%s is on a network file system; set XDG_CACHE_HOME to a directory on a local disk", p->dir);
-	else if (flock(fd, LOCK_EX | LOCK_NB)) { /* without waiting: a reader of large data should not wait for another one */
-		busy = errno == EWOULDBLOCK;
-		if (!busy)
-			snprintf(why, size, "%s: cannot lock: %s", p->dir, strerror(errno));
-	} else {
+	else if (lock_directory(p, lock, why, size))
 		remove_others(p);
+	if (local && (*lock >= 0 || *why)) /* a full or read-only disk explains a failed lock, too */
 		explain_no_room(p, fd, bytes, why, size);
+	close(fd);
+	if (*why) {
+		gt_lock_drop(*lock);
+		*lock = -1;
 	}
-	if (busy || *why) {
-		close(fd);
-		return false;
-	}
-	*lock = fd;
-	return true;
+	return *lock >= 0;
 }
 
 void gt_index_unlock(int lock)
 {
-	close(lock);
+	gt_lock_drop(lock);
 }
 
 uint64_t gt_index_inode(const struct gt_index_place *p)

@@ -42,9 +42,9 @@ void gt_index_changed_file(const char *was, const char *is, char *buf, size_t si
  * not write in place (file_system.h): a full disk could then end the process with SIGBUS. */
 bool gt_index_make_spill_dir(const char *dir);
 
-/* Prepares writing p->path: creates the directory, locks it, removes what killed processes have left and the indices of the same files that
- * were not used for the longest time, and checks that the disk has room for `bytes` bytes. Sets *lock, or returns false, with the reason in
- * `why`, for example a network or read-only file system; "": another process is writing an index. */
+/* Prepares writing p->path: creates the directory, locks its file .lock, removes what killed processes have left and the indices of the
+ * same files that were not used for the longest time, and checks that the disk has room for `bytes` bytes. Sets *lock, or returns false,
+ * with the reason in `why`, for example a network or read-only file system; "": another process is writing an index. */
 bool gt_index_lock(const struct gt_index_place *p, uint64_t bytes, int *lock, char *why, size_t size);
 void gt_index_unlock(int lock);
 uint64_t gt_index_inode(const struct gt_index_place *p); /* returns the inode of p->path; 0: there is no such file */

@@ -82,10 +82,11 @@ static bool read_fields(const char *text, size_t len, struct fields *f)
 {
 	enum { SHORTEST = 8, LONGEST = 63 };
 	char copy[LONGEST + 1];
-	const char *p = copy, *end = copy + len;
+	const char *p = copy;
 	int n[3];
 	if (len < SHORTEST || len > LONGEST)
 		return false;
+	const char *end = copy + len;
 	memcpy(copy, text, len);
 	copy[len] = 0;
 	for (int i = 0; i < 3; i++) {

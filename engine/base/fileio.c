@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LOCK_TRIES 1000 /* milliseconds for which a file that other processes have locked only with LOCK_SH is tried again */
+
 enum gt_code gt_path_join(char *buf, const char *dir, const char *name, struct gt_err *err)
 {
 	size_t n = strlen(dir);
@@ -298,6 +300,21 @@ enum gt_code gt_link_replace(const char *target, const char *path, struct gt_err
 	return GT_OK;
 }
 
+/* Locks the file exclusively. A process that only asks whether the lock is held has a shared lock for a moment, which does not mean that
+ * another process uses the lock: then this function tries again. Returns an errno value; 0: the file is locked. */
+static int lock_exclusively(int fd)
+{
+	for (int tries = 0;; tries++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return 0;
+		int e = errno;
+		if (e != EWOULDBLOCK || tries == LOCK_TRIES || flock(fd, LOCK_SH | LOCK_NB))
+			return e;
+		flock(fd, LOCK_UN);
+		usleep(1000);
+	}
+}
+
 enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, struct gt_err *err)
 {
 	char text[32];
@@ -307,8 +324,8 @@ enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, s
 	*fd = open_retrying(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0660); /* only users who may write the file can lock it */
 	if (*fd < 0)
 		return gt_fail_errno(err, GT_ECANTCREAT, errno, "%s: cannot create", path);
-	if (flock(*fd, LOCK_EX | LOCK_NB)) {
-		int e = errno;
+	int e = lock_exclusively(*fd);
+	if (e) {
 		if (e == EWOULDBLOCK) {
 			ssize_t n = pread(*fd, text, sizeof text - 1, 0);
 			text[n > 0 ? n : 0] = 0;

@@ -83,7 +83,8 @@ enum gt_code gt_tree_remove(const char *path, struct gt_err *err);
 /* ---- lock ----------------------------------------------------------------------------------------------------------------- */
 /* Creates the file, locks it with flock(2), and writes the process id into it. If another process holds the lock, sets *held to true,
  * *holder to the id of that process (0: unknown), and *fd to -1. The lock ends when the descriptor is closed; processes started by exec
- * do not inherit it. */
+ * do not inherit it. A process may ask whether the lock is held with flock(LOCK_SH) if it releases this lock at once: such a lock counts
+ * as held only after a second. */
 enum gt_code gt_lock_take(const char *path, int *fd, bool *held, long *holder, struct gt_err *err);
 void gt_lock_drop(int fd); /* releases the lock; does nothing if fd is -1 */
 

@@ -167,17 +167,20 @@ static void read_message(struct gt_hosts *h, struct host_conn *l)
 		return;
 	}
 	const struct gt_host_message *w = (const struct gt_host_message *)(const void *)data;
-	if (n == sizeof *w && w->kind == GT_HOST_HERE) {
+	if (n != sizeof *w || w->code < 0 || w->code > GT_RDV_CODE_MAX) {
+		close_conn(l);
+	} else if (w->kind == GT_HOST_HERE) {
 		l->here = true;
 		l->number = w->number;
 		snprintf(l->host, sizeof l->host, "%.63s", w->host);
-	} else if (n == sizeof *w && w->kind == GT_HOST_LOSES && is_node0(h) && w->node == l->node) {
+	} else if (w->kind == GT_HOST_LOSES && is_node0(h) && w->node == l->node) {
 		l->lost = true;
 		record_loss(h, w);
-	} else if (n != sizeof *w || (is_node0(h) && w->node != l->node) || w->kind == GT_HOST_BYE)
+	} else if ((is_node0(h) && w->node != l->node) || w->kind == GT_HOST_BYE) {
 		close_conn(l);
-	else
+	} else {
 		record_message(h, w, LATE_S, true);
+	}
 	if (h->news[FAILED].known && !is_node0(h))
 		close_conn(l); /* a failure is the last message of an attempt, and node 0 waits until the connection is closed */
 	free(data);
@@ -196,17 +199,17 @@ static void advance_handshakes(struct gt_hosts *h)
 {
 	gt_auth_poll(&h->auth, 0);
 	for (struct gt_peer_auth *p; (p = gt_auth_next(&h->auth)); gt_auth_close(p)) {
-		int node = is_node0(h) ? (int)p->claim[0] : 0;
-		struct host_conn *l = &h->line[node], c = {.node = node, .here = !is_node0(h)};
+		int node = is_node0(h) ? (int)p->claim[0] : 0; /* checked by is_missing */
+		struct host_conn c = {.node = node, .here = !is_node0(h)};
 		struct gt_host_message here = {.kind = GT_HOST_HERE, .node = h->node, .number = h->number};
 		gethostname(here.host, sizeof here.host - 1);
 		if (p->state != GT_AUTH_DONE && (p->state != GT_AUTH_PROVEN || !is_missing(h, p)))
 			continue;
 		if ((c.c.fd = gt_auth_take(&h->auth, p, c.c.key)) < 0)
 			continue;
-		*l = c;
-		watch_fd(h, l->c.fd, node);
-		send_message(h, l, &here);
+		h->line[node] = c;
+		watch_fd(h, c.c.fd, node);
+		send_message(h, &h->line[node], &here);
 		broadcast_messages(h);
 	}
 	if (h->auth.error) /* close the listener, which would remain readable; hosts then report only failures that their own ranks observed */

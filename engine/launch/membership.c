@@ -72,6 +72,14 @@ void gt_member_send(struct gt_members *m, struct member_conn *p, struct member_m
 		gt_member_drop(m, p, GT_EPEER, "its launcher has ended or reads no messages");
 }
 
+/* Returns whether the numbers of a message have values that a launcher sends. */
+static bool is_possible(const struct gt_members *m, const struct member_message *w)
+{
+	bool starts = w->kind == MEMBER_START;
+	return w->code >= 0 && w->code <= GT_RDV_CODE_MAX &&
+	       (!starts || (w->node > 0 && w->node < w->nnodes && w->nnodes <= m->spec->nnodes && w->step >= -1));
+}
+
 static void read_message(struct gt_members *m, struct member_conn *p)
 {
 	unsigned char *data;
@@ -88,7 +96,9 @@ static void read_message(struct gt_members *m, struct member_conn *p)
 		memcpy(&w, data, sizeof w);
 		w.host[sizeof w.host - 1] = w.why[sizeof w.why - 1] = 0;
 		p->heard = gt_clock();
-		if (gt_members_is_host0(m))
+		if (!is_possible(m, &w))
+			gt_member_drop(m, p, GT_EPEER, "its launcher has sent a message with impossible values");
+		else if (gt_members_is_host0(m))
 			gt_members_lead(m, p, &w);
 		else
 			gt_members_follow(m, p, &w);

@@ -146,9 +146,12 @@ static enum gt_code request_exchange(struct gt_rendezvous *r, const char *key, c
 			return gt_rdv_fail(r, GT_EPEER, err, "rank 0 did not exchange \"%s\" in time", key);
 		return gt_rdv_fail(r, GT_EPEER, err, "rank 0 closed its connection before it exchanged \"%s\"", key);
 	}
-	if (r->all[0] && *bytes >= 5)
-		return gt_rdv_fail(r, (enum gt_code)gt_get_u32(r->all + 1), err, "%s", (char *)r->all + 5);
-	return GT_OK;
+	if (!r->all[0])
+		return GT_OK;
+	uint32_t code = *bytes >= 5 ? gt_get_u32(r->all + 1) : 0;
+	if (!code || code > GT_RDV_CODE_MAX)
+		return gt_rdv_fail(r, GT_EPEER, err, "rank 0 sent a malformed message instead of \"%s\"", key);
+	return gt_rdv_fail(r, (enum gt_code)code, err, "%s", (char *)r->all + 5);
 }
 
 static enum gt_code exchange_values(struct gt_rendezvous *r, const struct gt_rendezvous_spec *spec, const char *key, const void *data,

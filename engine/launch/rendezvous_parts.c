@@ -97,10 +97,9 @@ bool gt_rdv_recv_frame(struct gt_rdv_conn *c, bool server, size_t cap, unsigned 
 /* ---- end and failure ---------------------------------------------------------------------------------------------------------------- */
 void gt_rdv_drain_close(int *fd, double until)
 {
-	char sink[4096];
-	while (*fd >= 0 && gt_rdv_recv(*fd, sink, 1, until))
-		while (recv(*fd, sink, sizeof sink, MSG_DONTWAIT) > 0)
-			;
+	char sink[1 << 16]; /* more than a peer has sent, unless it sends for ever */
+	while (*fd >= 0 && gt_rdv_recv(*fd, sink, 1, until) && recv(*fd, sink, sizeof sink, MSG_DONTWAIT) && gt_clock() < until)
+		;
 	gt_fd_close(fd);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define MOST_RATIO 1.3 /* ratio of a step to the sum of its kernels, or the inverse, above which there is a warning; normally 1.05 */
+#define MOST_CALLS 1e15 /* upper limit of the calls of a row, so that means over rows are finite */
 #define SAME 0.02 /* relative difference of two sizes that count as equal: layouts of devices differ in padding */
 
 enum {
@@ -116,7 +117,7 @@ static enum gt_code add_line(struct gt_arena *a, const char *path, int line, con
 		struct gt_time_row r = {.op = gt_json_str(k, "op"), .layer = gt_json_str(k, "layer"), .size = gt_json_count(k, "size"),
 		                        .calls = gt_json_num(k, "calls")};
 		r.seconds = 1e-3 * gt_json_num(k, "ms") / r.calls;
-		if (!*r.op || r.size < 0 || !(r.calls > 0) || !(r.seconds >= 0 && r.seconds < 1e9))
+		if (!*r.op || r.size < 0 || !(r.calls > 0 && r.calls < MOST_CALLS) || !(r.seconds >= 0 && r.seconds < 1e9))
 			n = 0;
 		t->row[t->n++] = r;
 	}
@@ -148,9 +149,10 @@ enum gt_code gt_times_read(struct gt_arena *a, const char *path, struct gt_times
 			code = compare_with_step(a, line, v, &worst, out, err);
 	}
 	free(text);
-	if (code == GT_OK && !out->n)
+	GT_TRY(code);
+	if (!out->n)
 		return gt_fail(err, GT_EDATA, "%.300s: the file is empty; gtrain bench CFG --world N --json >%.300s writes the times of kernels to "
 		               "it, unless bench fails", path, path);
 	gt_times_sort(out);
-	return code;
+	return GT_OK;
 }

@@ -81,6 +81,10 @@ if tar -tf moved >list 2>err && [ "$(grep -c png list)" = 32 ]; then pass tar_re
 head -c 4000 moved >"$(echo "$cache"/*.tar)"
 gives damaged_cache 65 err 'images.zip: damaged tar archive' check init-images.zip.cfg
 rm -rf "$cache"
+mkdir "$cache" # another user may lock the directory, which is readable, for ever
+if flock "$cache" timeout 60 "$gtrain" check init-images.zip.cfg >out1 2>err && [ "$(cached)" = 1 ]; then pass directory_locked; else
+	fail directory_locked "$(head -n 1 err)"; fi
+rm -rf "$cache"
 XDG_CACHE_HOME=/proc/none gives no_cache 73 err 'cannot create' check init-images.zip.cfg
 (
 	unset XDG_CACHE_HOME HOME
@@ -91,7 +95,8 @@ XDG_CACHE_HOME=/proc/none gives no_cache 73 err 'cannot create' check init-image
 	ulimit -f 8
 	gives full 74 err "$cache: cannot write: File too large" check init-images.zip.cfg
 )
-if [ "$(find "$cache" -type f | wc -l)" = 0 ]; then pass full_leaves_nothing; else fail full_leaves_nothing "$(ls "$cache")"; fi
+left=$(find "$cache" -type f ! -name .lock)
+if [ -z "$left" ]; then pass full_leaves_nothing; else fail full_leaves_nothing "$left"; fi
 
 # ---- texts ---------------------------------------------------------------------------------------------------------------------------
 for i in $(seq 1 12); do

@@ -1,6 +1,6 @@
-/* Replays what the fuzzers of checkpoints' files found worth keeping, without a fuzzer: each input once, cut short at every byte, and
- * with bytes changed. The targets trap on a broken promise, so a failure ends this program. The inputs:
- * tests/corpus/checkpoint/<target>-*. */
+/* Replays what the fuzzers of the files of checkpoints and of what a run reads found worth keeping, without a fuzzer: each input once, cut
+ * short at every byte, and with bytes changed. The targets trap on a broken promise, so a failure ends this program. The inputs:
+ * tests/corpus/checkpoint/<target>-*, tests/corpus/run/<target>-*. */
 #include "test.h"
 #include "base/fileio.h"
 #include <dirent.h>
@@ -15,6 +15,14 @@
 #undef LLVMFuzzerTestOneInput
 #define LLVMFuzzerTestOneInput fuzz_torch
 #include "fuzz_torch.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_times
+int fuzz_times(const uint8_t *data, size_t size);
+#include "fuzz_times.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_members
+int fuzz_members(const uint8_t *data, size_t size);
+#include "fuzz_members.c"
 #undef LLVMFuzzerTestOneInput
 
 /* Runs the target on the input with one to four of its bytes changed, the same ones in each run of this program. */
@@ -35,11 +43,11 @@ static int mutate(const char *data, size_t n, int (*target)(const uint8_t *data,
 	return runs;
 }
 
-static void replay(const char *name, int (*target)(const uint8_t *data, size_t size))
+static void replay(const char *folder, const char *name, int least, int (*target)(const uint8_t *data, size_t size))
 {
 	char dir[512], path[1024];
 	int inputs = 0, runs = 0;
-	snprintf(dir, sizeof dir, "%s/tests/corpus/checkpoint", test_source());
+	snprintf(dir, sizeof dir, "%s/tests/corpus/%s", test_source(), folder);
 	DIR *d = opendir(dir);
 	CHECK_MSG(d, "%s is missing", dir);
 	for (struct dirent *i; d && (i = readdir(d));) {
@@ -63,23 +71,33 @@ static void replay(const char *name, int (*target)(const uint8_t *data, size_t s
 	}
 	if (d)
 		closedir(d);
-	CHECK(inputs >= 20);
+	CHECK(inputs >= least);
 	printf("# fuzz corpus %s: %d inputs, %d runs\n", name, inputs, runs);
 }
 
 TEST(corpus_safetensors)
 {
-	replay("safetensors", fuzz_safetensors);
+	replay("checkpoint", "safetensors", 20, fuzz_safetensors);
 }
 
 TEST(corpus_manifest)
 {
-	replay("manifest", fuzz_manifest);
+	replay("checkpoint", "manifest", 20, fuzz_manifest);
 }
 
 TEST(corpus_torch)
 {
-	replay("torch", fuzz_torch);
+	replay("checkpoint", "torch", 20, fuzz_torch);
+}
+
+TEST(corpus_times)
+{
+	replay("run", "times", 7, fuzz_times);
+}
+
+TEST(corpus_members)
+{
+	replay("run", "members", 8, fuzz_members);
 }
 
 RUN_TESTS()

@@ -468,6 +468,48 @@ static enum gt_code joined(int rank, int world, int listener, struct gt_err *err
 	return say(r, "config", err);
 }
 
+/* A peer that sends for ever must not keep a launcher from closing its connection: after the deadline, the rest is not read. */
+TEST(endless_data_is_not_read)
+{
+	static char data[1 << 18];
+	int fd[2], size = 1 << 20;
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd));
+	CHECK(!setsockopt(fd[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size));
+	ssize_t sent = send(fd[1], data, sizeof data, MSG_DONTWAIT);
+	CHECK(sent > 1 << 17);
+	int other = dup(fd[0]);
+	gt_rdv_drain_close(&fd[0], gt_clock());
+	CHECK(fd[0] < 0 && recv(other, data, sizeof data, MSG_DONTWAIT) > 1 << 16);
+	close(other);
+	close(fd[1]);
+}
+
+/* Rank 0 has proven that it holds the token, but may send any frame. */
+TEST(malformed_answers_fail)
+{
+	static const struct { const char *bytes; size_t n; enum gt_code code; } frames[] = {
+		{"", 0, GT_EPEER}, {"\1", 1, GT_EPEER}, {"\1\0\0\0\0why", 8, GT_EPEER}, {"\1\0\0\0\1why", 8, GT_EPEER},
+		{"\1\100\0\0\0why", 8, GT_EUSAGE}, {"\0", 1, GT_EINTERNAL}, {"\0\377\377\377\377\0\0\0\0", 9, GT_EINTERNAL},
+		{"\0\1\0\0\0a", 6, GT_EINTERNAL}, {"\0\1\0\0\0a\1\0\0\0b", 11, GT_OK}};
+	for (size_t i = 0; i < sizeof frames / sizeof *frames; i++) {
+		struct gt_rdv_conn conn, server = {0};
+		struct gt_rendezvous r = {.world = {.rank = 1, .world = 2}, .timeout = 5, .conn = &conn};
+		struct gt_rdv_value all[2];
+		struct gt_err e = {0};
+		int fd[2];
+		CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd));
+		conn = (struct gt_rdv_conn){.fd = fd[0]};
+		server.fd = fd[1];
+		CHECK(gt_rdv_send_frame(&server, true, frames[i].bytes, frames[i].n, gt_clock() + 1));
+		enum gt_code code = gt_rendezvous_exchange(&r, "key", "x", 1, all, &e);
+		CHECK_MSG(code == frames[i].code, "frame %zu: code %d, %s", i, code, e.msg);
+		CHECK(code == GT_OK || *e.msg);
+		free(r.all);
+		gt_fd_close(&conn.fd);
+		close(fd[1]);
+	}
+}
+
 TEST(port_is_taken)
 {
 	int held = loopback();

@@ -1,5 +1,6 @@
 /* The index of image contents (datasets/content_index.h): a file in a recorded state is not read, a file in any other state is, and no
  * damaged or impossible index is used. Whole runs with an index: tests/cli/test_content_index.sh. */
+#include "base/fileio.h"
 #include "content_index.h"
 #include "file_system.h"
 #include "data_files.h"
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -248,6 +250,20 @@ TEST(impossible_values)
 	gt_content_index_open(source->root, &x, note, sizeof note);
 	CHECK(!*note && gt_content_index_find(x, 5) == 1 && gt_content_index_find(x, UINT64_MAX) == 3 && !gt_content_index_find(x, 7));
 	gt_content_index_close(x);
+	remove_index();
+}
+
+/* Another user may lock the directory, which is readable, for ever: this does not keep this user from writing an index. */
+TEST(directory_locked_by_others)
+{
+	if (!make_folder())
+		return;
+	CHECK(!gt_dir_make(at("gtrain/index"), NULL, NULL));
+	int fd = open(at("gtrain/index"), O_RDONLY | O_DIRECTORY);
+	CHECK(fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB));
+	write_wrong(FILES);
+	CHECK(hash_files(true) == FILES);
+	close(fd);
 	remove_index();
 }
 

@@ -1,4 +1,5 @@
 /* The cost model (report/cost_link.h, report/cost_times.h): links as text, closed forms of collectives and messages, times by size. */
+#include "base/fileio.h"
 #include "report/cost_link.h"
 #include "report/cost_times.h"
 #include "test.h"
@@ -90,6 +91,41 @@ TEST(find_times)
 		CHECK_MSG(scaled == want[i].scaled, "%s of %s for %d", want[i].op, want[i].layer, (int)want[i].size);
 	}
 	CHECK(!gt_times_find(&t, "linear", "fc3", 8, &s, &scaled) && !gt_times_find(&t, "conv", "fc1", 8, &s, &scaled));
+}
+
+static enum gt_code read_times(const char *text, struct gt_times *t, struct gt_err *e)
+{
+	static struct gt_arena *arena;
+	char path[600];
+	gt_arena_close(arena);
+	CHECK_OK(gt_arena_open(&arena, e), *e);
+	snprintf(path, sizeof path, "%s/times.json", test_tmpdir());
+	CHECK_OK(gt_file_replace(path, 0600, text, strlen(text), e), *e);
+	return gt_times_read(arena, path, t, e);
+}
+
+/* A file of times is written by hand or by another program, too. The mean of two rows with infinitely many calls would be no number. */
+TEST(reject_impossible_times)
+{
+	static const char good[] = "{\"kernels\": [{\"op\": \"a\", \"layer\": \"b\", \"size\": 4, \"calls\": 2, \"ms\": 3}]}\n";
+	static const char *const bad[] = {
+		"", "\n", "{", "{}", "[]", "{\"kernels\": []}", "{\"kernels\": [{}]}", "{\"kernels\": {\"a\": 1}}",
+		"{\"kernels\": [{\"op\": \"a\", \"size\": 4, \"calls\": 1e999, \"ms\": 3}]}",
+		"{\"kernels\": [{\"op\": \"a\", \"size\": 4, \"calls\": 0, \"ms\": 3}]}",
+		"{\"kernels\": [{\"op\": \"a\", \"size\": 4, \"calls\": -2, \"ms\": -3}]}",
+		"{\"kernels\": [{\"op\": \"a\", \"size\": 4, \"calls\": 1e-300, \"ms\": 1e300}]}",
+		"{\"kernels\": [{\"op\": \"a\", \"size\": -4, \"calls\": 1, \"ms\": 3}]}",
+		"{\"kernels\": [{\"op\": \"a\", \"size\": 1e17, \"calls\": 1, \"ms\": 3}]}"};
+	struct gt_times t;
+	struct gt_err e;
+	char text[1000];
+	CHECK_OK(read_times(good, &t, &e), e);
+	CHECK(t.n == 1 && t.row[0].seconds == 1.5e-3);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		CHECK_MSG(read_times(bad[i], &t, &e) == GT_EDATA, "%s was accepted", bad[i]);
+		snprintf(text, sizeof text, "%s%s", good, bad[i]);
+		CHECK_MSG(i < 2 || read_times(text, &t, &e) == GT_EDATA, "%s was accepted", text);
+	}
 }
 
 RUN_TESTS()

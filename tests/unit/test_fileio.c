@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *at(const char *name)
@@ -195,6 +197,45 @@ TEST(fileio_nonces_differ)
 	gt_nonce(a);
 	gt_nonce(b);
 	CHECK(strlen(a) == 16 && strspn(a, "0123456789abcdef") == 16 && strcmp(a, b));
+}
+
+/* Starts a process that locks the file with the operation for ms milliseconds, and waits until it has the lock. */
+static pid_t hold_lock(const char *path, int operation, int ms)
+{
+	int ready[2];
+	char byte = 1;
+	CHECK(!pipe(ready));
+	pid_t child = fork();
+	if (!child) {
+		int fd = open(path, O_RDWR);
+		byte = !flock(fd, operation);
+		_exit(write(ready[1], &byte, 1) == 1 && !usleep(1000 * (useconds_t)ms) ? 0 : 1);
+	}
+	CHECK(child > 0 && read(ready[0], &byte, 1) == 1 && byte);
+	close(ready[0]);
+	close(ready[1]);
+	return child;
+}
+
+/* gtrain runs and plot ask with a shared lock whether a run has locked its directory. A run that starts meanwhile must not fail. */
+TEST(lock_ignores_those_who_only_ask)
+{
+	struct gt_err e;
+	const char *path = at("lock");
+	bool held;
+	long holder;
+	int fd, status = 1;
+	CHECK_OK(gt_file_replace(path, 0600, "77\n", 3, &e), e);
+	pid_t child = hold_lock(path, LOCK_SH, 100);
+	CHECK_OK(gt_lock_take(path, &fd, &held, &holder, &e), e);
+	CHECK(!held && fd >= 0);
+	gt_lock_drop(fd);
+	CHECK(waitpid(child, &status, 0) == child && !status);
+	CHECK_OK(gt_file_replace(path, 0600, "77\n", 3, &e), e);
+	child = hold_lock(path, LOCK_EX, 100);
+	CHECK_OK(gt_lock_take(path, &fd, &held, &holder, &e), e);
+	CHECK(held && holder == 77 && fd < 0);
+	CHECK(waitpid(child, &status, 0) == child && !status);
 }
 
 TEST(digest_vectors)

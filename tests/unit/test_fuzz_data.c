@@ -49,6 +49,10 @@ int fuzz_text(const uint8_t *data, size_t size);
 int fuzz_vocab(const uint8_t *data, size_t size);
 #include "../fuzz/fuzz_vocab.c"
 #undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_index
+int fuzz_index(const uint8_t *data, size_t size);
+#include "../fuzz/fuzz_index.c"
+#undef LLVMFuzzerTestOneInput
 
 enum { MUTANTS = 400, CAP = 16384 };
 
@@ -188,6 +192,11 @@ TEST(fuzz_replay_vocab)
 TEST(fuzz_replay_table)
 {
 	replay("table-", fuzz_table);
+}
+
+TEST(fuzz_replay_index)
+{
+	replay("index-", fuzz_index);
 }
 
 RUN_TESTS()

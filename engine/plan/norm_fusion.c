@@ -140,12 +140,14 @@ static bool reads_value(const struct gt_graph *g, const struct gt_node *n, gt_vi
 	return false;
 }
 
-/* Returns whether node k, which reads the output y of a normalisation, can read it after node dx of the backward pass. */
+/* Returns whether node k, which reads the output y of a normalisation, can read it after node dx of the backward pass. It must read y in
+ * the shape that batchnorm.dx writes, not as the images of one pixel that layer_scale makes of features. */
 static bool can_follow(const struct gt_graph *g, int k, int dx, gt_vid y)
 {
 	const struct gt_node *n = &g->nodes[k];
 	gt_vid dw = n->op->code == GT_OP_CONV2D_DW ? gt_node_operand(n, "dw") : -1;
-	if (dw < 0 || g->params[g->values[dw].param].tied || gt_graph_source(g, gt_node_operand(n, "dy")) == y)
+	if (dw < 0 || g->params[g->values[dw].param].tied || gt_graph_source(g, gt_node_operand(n, "dy")) == y ||
+	    !gt_tdesc_same_shape(gt_node_desc(g, n, "x"), gt_graph_desc(g, y)))
 		return false;
 	return k > dx || n->deferred == g->nodes[dx].deferred;
 }

@@ -106,14 +106,22 @@ static gt_dnnl_ref weights_md(const struct job *j, dnnl_primitive_desc_t pd)
 	return dnnl_primitive_desc_query_md(pd, j->pass == GT_DNNL_DW ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
 }
 
+/* Returns whether the implementation computes wrong results for this call: oneDNN's jit_bf16_1x1 multiplies channels in pairs, and if the
+ * number of channels that it adds up is odd, its results are wrong for some sizes of images, such as 5 x 6 (oneDNN 2.6.3). */
+static bool is_wrong(const struct job *j, dnnl_primitive_desc_t pd)
+{
+	int64_t added = (j->pass == GT_DNNL_DX ? j->y->dim[1] : j->x->dim[1]) / j->groups;
+	return added % 2 && j->pass != GT_DNNL_DW && !strncmp(gt_dnnl_impl(pd), "jit_bf16_1x1", 12);
+}
+
 /* Selects the primitive. *mine receives the layout of the parameter; weights_md(*pd) is the layout that the primitive needs. Returns GT_OK
- * with *pd = NULL if oneDNN has no primitive, or only its reference loops for bf16. */
+ * with *pd = NULL if oneDNN has no primitive, or for bf16 only its reference loops or an implementation with wrong results. */
 static enum gt_code choose_primitive(struct job *j, dnnl_primitive_desc_t *pd, struct gt_dnnl_md *mine, struct gt_err *err)
 {
 	struct gt_dnnl_md any = gt_dnnl_md_any(j->w, j->groups);
 	dnnl_primitive_desc_t given;
 	GT_TRY(pass_pd(j, &any, pd, err));
-	if (*pd && j->x->dtype == GT_BF16 && gt_dnnl_reference(*pd)) {
+	if (*pd && j->x->dtype == GT_BF16 && (gt_dnnl_reference(*pd) || is_wrong(j, *pd))) {
 		dnnl_primitive_desc_destroy(*pd);
 		*pd = NULL;
 	}

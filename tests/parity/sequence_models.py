@@ -121,6 +121,19 @@ class Tables(Net):
         return self.fc(F.silu(self.bn1(self.fc1(x))))
 
 
+class Factors(Net):
+    """A factor for each feature, behind a batch normalisation."""
+
+    def __init__(self):
+        super().__init__(("cols", nn.ModuleList([nn.Embedding(30, 11) for _ in range(3)])), ("fc1", nn.Linear(33, 20, bias=False)),
+                         ("bn1", nn.BatchNorm1d(20)), ("factors", nn.Module()), ("fc", nn.Linear(20, CLASSES)))
+        self.factors.weight = nn.Parameter(torch.full((20, 1, 1, 1), 0.5))
+
+    def forward(self, b):
+        x = torch.cat([t(b.codes[:, i]) for i, t in enumerate(self.cols)], 1)
+        return self.fc(torch.tanh(self.factors.weight.flatten() * self.bn1(self.fc1(x))))
+
+
 class Encoder(Net):
     def __init__(self):
         super().__init__(("word", nn.Embedding(30, 24)), ("pos", nn.Embedding(20, 24)), ("norm", nn.LayerNorm(24)),
@@ -288,6 +301,7 @@ RUNS = OrderedDict(
     seq_bags=dict(data=data, model=Bags, opt=lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9), batch=48, steps=100),
     seq_words=dict(data=data, model=Words, opt=lambda p: torch.optim.SGD(p, lr=0.5), batch=48, steps=100),
     seq_tables=dict(data=data, model=Tables, opt=lambda p: torch.optim.Adam(p, lr=0.003), batch=48, steps=100),
+    seq_factors=dict(data=data, model=Factors, opt=lambda p: torch.optim.Adam(p, lr=0.003), batch=48, steps=100),
     seq_encoder=dict(data=data, model=Encoder, opt=lambda p: torch.optim.AdamW(p, lr=0.001), batch=48, steps=100),
     seq_lstm=dict(data=data, model=Lstm, opt=lambda p: torch.optim.Adam(p, lr=0.003), batch=48, steps=100),
     seq_gru=dict(data=data, model=Gru, opt=lambda p: torch.optim.Adam(p, lr=0.003), batch=48, steps=100),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define ROWS 1024    /* number of rows of one partial sum; the last bits of the result depend on it */
+#define PIXELS 64    /* number of pixels whose gradients are added in f32 for the bias of a convolution */
 #define COLS 1024    /* number of channels that are summed on the stack at once */
 
 struct rowsum {
@@ -43,17 +44,17 @@ static enum gt_code launch_db(struct gt_dev *dev, struct gt_kernel *kernel, cons
 	return GT_OK;
 }
 
-/* Sums channels [begin, end): 16 at a time, first in f32 over the pixels of an image, then in double over the images. */
+/* Sums channels [begin, end): 16 at a time, first in f32 over PIXELS pixels of an image, then in double. */
 GT_CLONES static void sum_bias(const void *ctx, int64_t begin, int64_t end)
 {
 	const struct gt_cpu_bias *k = ctx;
 	for (int64_t first = begin; first < end; first += 16) {
 		double sum[16] = {0};
 		int n = (int)(end - first < 16 ? end - first : 16);
-		for (int64_t i = 0; i < k->images; i++) {
+		for (int64_t j = 0, all = k->images * k->pixels; j < all; j += PIXELS) {
 			float part[16] = {0};
-			const float *dy = k->dy + i * k->pixels * k->channels + first;
-			for (int64_t j = 0; j < k->pixels; j++, dy += k->channels)
+			int64_t last = all - j < PIXELS ? all : j + PIXELS;
+			for (const float *dy = k->dy + j * k->channels + first; dy < k->dy + last * k->channels; dy += k->channels)
 				for (int o = 0; o < n; o++)
 					part[o] += dy[o];
 			for (int o = 0; o < n; o++)

@@ -107,4 +107,30 @@ TEST(wino_parts_dw_added)
 	each(GT_OP_CONV2D_DW, true);
 }
 
+/* The gradient of the bias of a large image has many more terms than f32 can add one after another: with 65,536 terms of one sign it was
+ * wrong by 7e-6 and more. Checked for Winograd convolutions, and for depthwise ones (conv_grouped_dw.c). */
+TEST(bias_gradient_of_large_images)
+{
+	for (int groups = 1; cpu_has_winograd() && groups <= 32; groups += 31) {
+		struct gt_attr_conv2d a = {
+		    .out = 32, .kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}, .groups = groups, .bias = true};
+		int64_t pixels = 256 * 256;
+		struct tens *x = tens_new(GT_F32, DIMS(1, 32, 256, 256)), *dy = tens_new(GT_F32, DIMS(1, 32, 256, 256));
+		struct tens *dw = tens_weights(GT_F32, DIMS(32, 32 / groups, 3, 3)), *db = tens_new(GT_F32, DIMS(32));
+		struct op_case k = {.code = GT_OP_CONV2D_DW, .attr = &a, .in = {dy, x}, .nin = 2, .out = {dw, db}, .nout = 2};
+		tens_random(x, 1, -1, 1);
+		tens_random(dy, 2, 0, 1);
+		CHECK(op_run(&k));
+		bool own = strstr(k.describe, groups == 1 ? "wino" : "conv_grouped");
+		CHECK_MSG(own || groups > 1, "%s", k.describe);
+		for (int64_t c = 0; c < 32 && own; c++) { /* oneDNN's depthwise convolutions, where they are used, add in f32 */
+			double want = 0;
+			for (int64_t i = 0; i < pixels; i++)
+				want += dy->v[c * pixels + i];
+			CHECK_MSG(fabs(db->v[c] - want) <= 1e-6 * want, "%d groups: db[%d] is %.9g, not %.9g", groups, (int)c, db->v[c], want);
+		}
+		tens_free(x), tens_free(dy), tens_free(dw), tens_free(db);
+	}
+}
+
 RUN_TESTS()

@@ -305,7 +305,7 @@ static void print_result(struct gt_progress *p)
 		gt_units_scores(more, s, "  ");
 		n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", *more ? "  " : "", more);
 	} else {
-		n = snprintf(text, sizeof text, "train loss %s", gt_units_loss(loss, p->loss));
+		n = snprintf(text, sizeof text, "train loss %s", gt_units_loss(loss, isnan(p->loss) && p->ended ? p->result.train.loss : p->loss));
 	}
 	if (p->best_metric[0] && p->result.best_step != p->step)
 		n += snprintf(text + n, sizeof text - (size_t)n, "  best %s %s in epoch %" PRId64, p->best_metric,

@@ -218,11 +218,12 @@ static void remove_temporaries(const struct entry *e)
 		closedir(d);
 }
 
-static enum gt_code make_entry(const char *path, const struct entry *e, struct gt_err *err)
+static enum gt_code make_entry(const char *path, const struct entry *e, bool locked, struct gt_err *err)
 {
 	char temporary[GT_PATH_SIZE];
 	int fd;
-	remove_temporaries(e);
+	if (locked)
+		remove_temporaries(e);
 	GT_TRY(gt_file_create_temporary(temporary, e->path, 0666, &fd, err));
 	enum gt_code code = convert_archive(path, e->bytes, e->dir, fd, err);
 	code = gt_file_commit(code, fd, temporary, e->path, err);
@@ -233,7 +234,7 @@ static enum gt_code make_entry(const char *path, const struct entry *e, struct g
 
 /* Creates the cached .tar of an archive, unless another process has created it in the meantime. The lock is a file that only users who may
  * write into the cache can open, so that no other user can make this process wait. Without a lock, as on a file system without locks,
- * several processes convert the archive, and the last rename wins. */
+ * or if the file belongs to another user, several processes convert the archive, and the last rename wins. */
 static enum gt_code make_entry_once(const char *path, const struct entry *e, struct gt_err *err)
 {
 	char name[GT_PATH_SIZE];
@@ -244,7 +245,7 @@ static enum gt_code make_entry_once(const char *path, const struct entry *e, str
 	GT_TRY(gt_path_join(name, e->dir, ".lock", err));
 	while (gt_lock_take(name, &lock, &held, &holder, NULL) == GT_OK && held)
 		usleep(WAIT_US);
-	enum gt_code code = access(e->path, F_OK) ? make_entry(path, e, err) : GT_OK;
+	enum gt_code code = access(e->path, F_OK) ? make_entry(path, e, lock >= 0, err) : GT_OK;
 	gt_lock_drop(lock);
 	return code;
 }

@@ -9,7 +9,7 @@
 struct addrinfo;
 
 #define GT_RDV_MAGIC "gtrain-rdv-3\0\0\0" /* 16 bytes including the last NUL */
-#define GT_RDV_CODE_MAX (128 + 64)         /* maximum exit code in a message: that of the signal with the highest number */
+#define GT_RDV_CODE_MAX 255                /* maximum exit code in a message */
 
 struct gt_rdv_conn {
 	int fd; /* -1: none */

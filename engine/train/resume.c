@@ -101,5 +101,7 @@ void gt_resume_state(struct gt_trainer *t, const struct gt_ckpt_meta *from, stru
 	t->s->optim.drops = t->state.plateau.drops;
 	keep_best(t, out->best, sizeof out->best);
 	keep_schedule(t, out->schedule, sizeof out->schedule);
-	gt_rate_jump(t, from, out->jump, sizeof out->jump);
+	*out->jump = 0;
+	if (!gt_trainer_complete(t->s->conf, t->state.step, t->state.epoch)) /* no step follows if only an evaluation is left */
+		gt_rate_jump(t, from, out->jump, sizeof out->jump);
 }

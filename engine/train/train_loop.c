@@ -131,7 +131,8 @@ void gt_trainer_restart_speed(struct gt_trainer *t)
 static double estimate_time_left(const struct gt_trainer *t)
 {
 	double left = (double)(t->s->batch.steps - t->shift - t->state.step);
-	return t->samples_per_s > 0 ? left * (double)t->s->batch.size / t->samples_per_s + left * t->pause_s / (double)t->session_steps : 0;
+	double pause_s = (t->pause_s - t->first_pause_s) / (double)t->session_steps; /* of a step */
+	return t->samples_per_s > 0 ? left * (double)t->s->batch.size / t->samples_per_s + left * pause_s : 0;
 }
 
 /* Reports a step that the device has completed. m: metrics of the batch of the step. lr: learning rates of the step (gt_step_args.lr). */

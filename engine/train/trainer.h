@@ -46,6 +46,7 @@ struct gt_trainer {
 	int64_t epoch_steps;              /* number of steps applied in this session since the last epoch was complete */
 	int64_t session_steps;            /* number of steps applied in this session */
 	double pause_s;                   /* seconds that this session has spent in evaluations and checkpoints */
+	double first_pause_s;             /* those before its first step, in an evaluation that a stop had interrupted */
 	double steps_s, waited_s;         /* seconds of steps since the last report of a straggler; seconds of waiting for ranks in them */
 	double comm_s;                    /* seconds of the communication thread until that report (gt_comm_thread_busy) */
 	int64_t windows;                  /* number of windows (groups of steps that are queued at once) that are complete */

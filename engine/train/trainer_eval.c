@@ -86,7 +86,7 @@ static enum gt_code check_finite(struct gt_trainer *t, struct gt_err *err)
 
 static enum gt_code evaluate_splits(struct gt_trainer *t, struct gt_scores scores[GT_SPLITS], struct gt_err *err)
 {
-	for (int i = GT_VALID; i < GT_SPLITS; i++) {
+	for (int i = GT_SPLITS - 1; i >= GT_VALID; i--) { /* the split of log.images last, so that no image is written before a stop */
 		struct evaluation e = {t, gt_split_names[i], {.start = gt_clock()}};
 		if (!t->s->prog.eval[i].nfull)
 			continue;
@@ -235,14 +235,16 @@ enum gt_code gt_trainer_make_pending_evaluation(struct gt_trainer *t, struct gt_
 	double start = gt_clock();
 	if (t->state.pending.epoch.weight > 0)
 		t->scores[GT_TRAIN] = gt_session_scores(t->s, &t->state.pending.epoch);
+	/* The checkpoint of this step is saved again in any case: without the request for the evaluation or, after another stop, with the
+	 * config of this session. */
+	t->saved_step = -1;
 	GT_TRY(evaluate_weights(t, &best, err));
 	if (!t->state.pending.set) {
 		GT_TRY(gt_session_skipped(t->s, warn_of_skipped, report_skipped, t, err));
-		t->saved_step = -1; /* the checkpoint of this step must not ask for the evaluation again */
 		GT_TRY(gt_trainer_save(t, best, err));
 	}
-	gt_rank_phase(t->s->exec.link, "", 0);
-	t->pause_s += gt_clock() - start;
+	gt_rank_phase(t->s->exec.link, "", t->s->device.be->host_memory ? 0 : GT_PATIENCE * t->s->conf->parallel.timeout);
+	t->pause_s = t->first_pause_s = gt_clock() - start;
 	t->epoch_start = gt_clock();
 	return GT_OK;
 }

@@ -4,7 +4,8 @@
 #include "team/team.h"
 #include "train/trainer_parts.h"
 
-#define AGREE_S 0.02 /* seconds between two exchanges */
+#define AGREE_S 0.02  /* seconds between two exchanges */
+#define FEW_BATCHES 4 /* batches of an evaluation, for each stage of a pipeline, between two exchanges: an exchange empties the pipeline */
 
 static bool is_time_up(const struct gt_trainer *t, double now)
 {
@@ -59,7 +60,9 @@ enum gt_code gt_trainer_poll_stop(struct gt_trainer *t, struct gt_stop_pace *pac
 			return GT_OK;
 		if (t->s->at.rank == 0) {
 			/* the first batches are queued on a GPU faster than it evaluates them, so the number at most doubles */
-			int64_t next = count_until_exchange((now - pace->start) / (double)pace->calls);
+			int64_t next = count_until_exchange((now - pace->start) / (double)pace->calls), few = FEW_BATCHES * t->s->at.npipe;
+			if (t->s->at.npipe > 1 && next < few)
+				next = few;
 			v[2] = next < pace->calls ? next : pace->calls;
 		}
 		GT_TRY(gt_team_max(t->team, v, 3, err));

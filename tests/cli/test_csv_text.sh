@@ -196,7 +196,7 @@ gives predict_json 0 out '"top":[{"class":' predict mixed one.csv --json
 printf 'stars,city\n1,Ely\n' >lacking.csv
 gives predict_lacking 65 err '"review" is missing' predict mixed lacking.csv
 printf 'stars,city,review\n1,Ely,"a\nfine \xff film"\n' >latin.csv
-gives predict_no_utf8 65 err 'latin.csv:2: column "review": expected UTF-8; write data.encoding = "windows-1252" if' predict mixed latin.csv
+gives predict_no_utf8 65 err 'latin.csv:2: column "review": expected UTF-8; convert the file with' predict mixed latin.csv
 gives report 0 out 'ROC AUC' eval mixed --report
 
 # ---- rows without a text, other tokenizers and layers ---------------------------------------------------------------------------------

@@ -101,12 +101,19 @@ gives complete_after_it 0 out 'one is complete' resume one
 # A resumed run that is stopped in the same evaluation has lost nothing.
 begin run slow.cfg -o twice -s train.epochs=1
 stops stop_once twice INT 130 1
-"$gtrain" resume twice --time-limit 0.3 >out 2>err
+"$gtrain" resume twice --time-limit 0.1 -s checkpoint.keep=8 >out 2>err
 rc=$?
-if [ "$rc" = 0 ] && ! grep -q '"event":"eval"' twice/metrics.jsonl && tail -n 1 twice/metrics.jsonl | grep -q '"status":"time limit"'; then
+if [ "$rc" = 0 ] && ! grep -q '"event":"eval"' twice/metrics.jsonl && tail -n 1 twice/metrics.jsonl | grep -q '"status":"time limit"' &&
+	! grep -q 'without a checkpoint\|loss nan' out err; then
 	pass time_limit_in_evaluation
 else
-	fail time_limit_in_evaluation "status $rc: $(tail -n 1 err) $(tail -n 1 twice/metrics.jsonl)"
+	fail time_limit_in_evaluation "status $rc: $(cat out err) $(tail -n 1 twice/metrics.jsonl)"
+fi
+# Its checkpoint has the new setting and a line in the log, although the step is the same.
+if grep -q 'keep = 8' twice/latest/config.cfg && [ "$(grep -c '"event":"checkpoint"' twice/metrics.jsonl)" = 1 ]; then
+	pass settings_saved_again
+else
+	fail settings_saved_again "$(grep keep twice/latest/config.cfg), $(grep -c '"event":"checkpoint"' twice/metrics.jsonl) lines"
 fi
 run resume twice -s train.epochs=2
 equal resumed_after_time_limit twice whole

@@ -213,9 +213,19 @@ hang() {
 		sleep 0.1
 	done
 }
+# bash loses a SIGINT that arrives between the end of a command and its own return from it, so a process that goes on gets it again
+send() {
+	for _ in $(seq 100); do
+		kill "-$1" $prove 2>/dev/null
+		for _ in $(seq 50); do
+			grep -qs '^[0-9]* ([^)]*) [^Z]' /proc/$prove/stat || return
+			sleep 0.1
+		done
+	done
+}
 for signal in INT TERM KILL; do
 	hang "after_$signal"
-	kill -$signal $prove
+	send $signal
 	wait $prove 2>/dev/null
 	rc=$? why=
 	find_proof "$tmp/after_$signal"

@@ -150,7 +150,7 @@ judge() {
 	rest=$(left)
 	[ -z "$rest" ]
 	check "${name}_nothing_left" $? "$rest"
-	epochs=$(tail -n 1 d/metrics.jsonl | sed -n 's/.*"epoch":\([0-9]*\).*/\1/p')
+	epochs=$(grep -o '"epoch":[0-9]*' d/metrics.jsonl | tail -n 1 | tr -dc 0-9) # a killed rank may have cut the last line
 	epochs=$((${epochs:-0} + 1))
 	"$gtrain" resume d -s "train.epochs=$epochs" --nproc 2 --no-progress >end.out 2>&1 &&
 		"$gtrain" run "$cfg" "$@" -s "train.epochs=$epochs" --nproc 2 -o whole --no-progress >>end.out 2>&1

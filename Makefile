@@ -288,7 +288,7 @@ check-cuda:
 ISA_BUILD := build/avx2
 ISA_TESTS := $(patsubst tests/%.c,$(ISA_BUILD)/tests/%,$(wildcard tests/ops/test_*.c)) \
              $(wildcard tests/parity/test_*.sh tests/resume/test_*.sh)
-ISA_TOOLS := $(patsubst tests/%.c,$(ISA_BUILD)/tests/%,$(wildcard tests/parity/tool_*.c))
+ISA_TOOLS := $(patsubst tests/%.c,$(ISA_BUILD)/tests/%,$(wildcard tests/parity/tool_*.c) tests/par/tool_port.c)
 .PHONY: check-isa
 check-isa:
 	@scripts/deps.sh quick

@@ -38,9 +38,9 @@ static bool tally_words(const struct gt_data_table *t, const struct gt_table_spe
 			out->different++;
 			continue;
 		}
-		/* a code such as 007, a number in another notation, or more words than stand for a missing value */
-		if (kind != GT_CELL_WORD || gt_cell_almost(&spec->notation, text, len) || gt_cell_is_infinite(text, len) ||
-		    out->nwords == GT_INIT_MISSING_WORDS || has_control(text))
+		/* a value such as 80+ or 12%, a code such as 007, a number in another notation, or more words than stand for a missing value */
+		if (kind != GT_CELL_WORD || strpbrk(text, "0123456789") || gt_cell_almost(&spec->notation, text, len) ||
+		    gt_cell_is_infinite(text, len) || out->nwords == GT_INIT_MISSING_WORDS || has_control(text))
 			return false;
 		out->word[out->nwords++] = i;
 	}

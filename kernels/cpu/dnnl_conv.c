@@ -55,6 +55,13 @@ static bool jit_instead(const char *first, const char *name)
 	return !strncmp(first, "brgconv", 7) && !strncmp(name, "jit", 3) && isa && colon && !strcmp(colon, isa);
 }
 
+/* The same callback for the gradient of the weights of a 1x1 convolution with strides and fewer than 8 input channels: jit_1x1:avx2 writes
+ * past its scratch memory (oneDNN 2.6.3). */
+static bool instead_of_1x1(const char *first, const char *name)
+{
+	return !strncmp(first, "jit_1x1:avx2", 12) && strncmp(name, "jit_1x1", 7) != 0;
+}
+
 /* Creates the primitive of a pass for weights with the layout mw. Returns GT_OK with *pd = NULL if oneDNN has none. */
 static enum gt_code make_pd(const struct job *j, enum gt_dnnl_pass pass, const struct gt_dnnl_md *mw, dnnl_primitive_desc_t hint,
                             dnnl_primitive_desc_t *pd, struct gt_err *err)
@@ -71,6 +78,8 @@ static enum gt_code make_pd(const struct job *j, enum gt_dnnl_pass pass, const s
 		                                 .dilation = {c->dilation[0] - 1, c->dilation[1] - 1}};
 		r.window = &window;
 		r.instead = pass == GT_DNNL_FWD && prefers_jit(j) ? jit_instead : NULL;
+		if (pass == GT_DNNL_DW && j->x->dim[1] / j->groups < 8 && (c->stride[0] > 1 || c->stride[1] > 1))
+			r.instead = instead_of_1x1;
 	}
 	GT_TRY(gt_dnnl_attr(&attr, err));
 	r.attr = attr;
@@ -107,10 +116,13 @@ static gt_dnnl_ref weights_md(const struct job *j, dnnl_primitive_desc_t pd)
 }
 
 /* Returns whether the implementation computes wrong results for this call: oneDNN's jit_bf16_1x1 multiplies channels in pairs, and if the
- * number of channels that it adds up is odd, its results are wrong for some sizes of images, such as 5 x 6 (oneDNN 2.6.3). */
+ * number of channels that it adds up is odd, its results are wrong for some sizes of images, such as 5 x 6. Its
+ * jit_bf16 reads memory that nothing has set for the gradient of the weights if the image is narrower than the stride (oneDNN 2.6.3). */
 static bool is_wrong(const struct job *j, dnnl_primitive_desc_t pd)
 {
 	int64_t added = (j->pass == GT_DNNL_DX ? j->y->dim[1] : j->x->dim[1]) / j->groups;
+	if (j->conv && j->pass == GT_DNNL_DW && !strncmp(gt_dnnl_impl(pd), "jit_bf16:", 9))
+		return j->x->dim[3] < j->conv->stride[1] && j->conv->kernel[1] > 1;
 	return added % 2 && j->pass != GT_DNNL_DW && !strncmp(gt_dnnl_impl(pd), "jit_bf16_1x1", 12);
 }
 

@@ -81,7 +81,7 @@ static enum gt_code fail_cell(const struct gt_table_reader *r, int k, const char
 	               gt_cell_shown(r->table->column[k].name, shown[0]), why, gt_cell_shown(text, shown[1]));
 }
 
-/* Checks that a text is UTF-8. With facts of a training, the encoding cannot be set any more: it is that of the training data. */
+/* Checks that a text is UTF-8. With the facts of training data, its encoding is known to fit them, so this file has to be converted. */
 static enum gt_code require_utf8(const struct gt_table_reader *r, int k, const char *text, struct gt_err *err)
 {
 	if (gt_utf8_valid(text))

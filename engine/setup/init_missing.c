@@ -11,6 +11,8 @@ struct tally {
 	int64_t present, numbers, different; /* values, values that are numbers, distinct numbers */
 	int32_t word[GT_INIT_MISSING_WORDS]; /* [nwords] codes of the other values */
 	int nwords;
+	bool is_numeric; /* a column of numbers, but for these words */
+	int64_t *count;  /* [words] values of each word; malloc'ed */
 };
 
 /* A word of a config has no control characters. */
@@ -22,19 +24,18 @@ static bool has_control(const char *text)
 	return false;
 }
 
-/* Counts the values of a column; count: values of each of its words. Returns whether the column may be one of numbers. */
-static bool tally_words(const struct gt_data_table *t, const struct gt_table_spec *spec, int k, const int64_t *count, struct tally *out)
+/* Adds up the values of a column from out->count. Returns whether the column may be one of numbers. */
+static bool tally_words(const struct gt_data_table *t, const struct gt_table_spec *spec, int k, struct tally *out)
 {
 	const struct gt_words *words = &t->column[k].words;
-	*out = (struct tally){0};
 	for (int32_t i = 0; i < words->n; i++) {
 		double v;
 		const char *text = gt_words_text(words, i);
 		size_t len = gt_words_len(words, i);
 		enum gt_number_kind kind = gt_cell_parse(&spec->notation, text, len, &v);
-		out->present += count[i];
+		out->present += out->count[i];
 		if (kind == GT_CELL_NUMBER) {
-			out->numbers += count[i];
+			out->numbers += out->count[i];
 			out->different++;
 			continue;
 		}
@@ -47,10 +48,11 @@ static bool tally_words(const struct gt_data_table *t, const struct gt_table_spe
 	return out->different > GT_TABLE_FEW && 2 * out->numbers >= out->present;
 }
 
-static bool is_target_word(const struct gt_data_table *t, const struct gt_table_spec *spec, const char *text)
+/* Returns whether a column other than those of numbers has this word as a value: its cells would be missing, too. */
+static bool is_value(const struct gt_data_table *t, const struct tally *tally, const char *text)
 {
 	for (int k = 0; k < t->ncolumns; k++)
-		if (t->column[k].store == GT_STORE_WORDS && gt_table_given_type(spec, t->column[k].name) == GT_COLUMN_TARGET &&
+		if (t->column[k].store == GT_STORE_WORDS && !tally[k].is_numeric &&
 		    gt_words_find(&t->column[k].words, text, strlen(text)) >= 0)
 			return true;
 	return false;
@@ -66,43 +68,52 @@ static enum gt_code add_word(struct gt_init_missing *m, const char *text, struct
 	return GT_OK;
 }
 
-static enum gt_code add_column(const struct gt_data_table *t, const struct gt_table_spec *spec, int k, const int64_t *count,
-                               const struct gt_init_spec *init, struct gt_init_missing *out, struct gt_err *err)
+static enum gt_code add_column(const struct gt_data_table *t, const struct tally *tally, int k, const struct gt_init_spec *init,
+                               struct gt_init_missing *out, struct gt_err *err)
 {
-	struct tally tally;
+	const struct tally *c = &tally[k];
 	char shown[2][GT_CELL_SHOWN], warning[400];
-	if (!tally_words(t, spec, k, count, &tally))
-		return GT_OK;
-	for (int i = 0; i < tally.nwords && out->n < GT_INIT_MISSING_MAX; i++) {
-		const char *text = gt_words_text(&t->column[k].words, tally.word[i]);
-		if (is_target_word(t, spec, text))
+	for (int i = 0; c->is_numeric && i < c->nwords && out->n < GT_INIT_MISSING_MAX; i++) {
+		const char *text = gt_words_text(&t->column[k].words, c->word[i]);
+		if (is_value(t, tally, text))
 			continue;
 		GT_TRY(add_word(out, text, err));
 		snprintf(warning, sizeof warning, "column \"%s\": %lld of %lld values are numbers, and %lld are \"%s\", which counts as missing "
-		         "(na)", gt_cell_shown(t->column[k].name, shown[0]), (long long)tally.numbers, (long long)tally.present,
-		         (long long)count[tally.word[i]], gt_cell_shown(text, shown[1]));
+		         "(na)", gt_cell_shown(t->column[k].name, shown[0]), (long long)c->numbers, (long long)c->present,
+		         (long long)c->count[c->word[i]], gt_cell_shown(text, shown[1]));
 		gt_init_warn(init, warning);
 	}
+	return GT_OK;
+}
+
+static enum gt_code tally_column(const struct gt_data_table *t, const struct gt_table_spec *spec, int k, struct tally *out,
+                                 struct gt_err *err)
+{
+	const struct gt_table_column *c = &t->column[k];
+	if (c->store != GT_STORE_WORDS || !c->words.n || gt_table_given_type(spec, c->name) == GT_COLUMN_TARGET)
+		return GT_OK;
+	GT_CALLOC(out->count, c->words.n, err);
+	for (int64_t i = 0; i < t->n; i++)
+		if (c->code[i] >= 0)
+			out->count[c->code[i]]++;
+	out->is_numeric = tally_words(t, spec, k, out);
 	return GT_OK;
 }
 
 enum gt_code gt_init_find_missing(const struct gt_data_table *t, const struct gt_table_spec *spec, const struct gt_init_spec *init,
                                   struct gt_init_missing *out, struct gt_err *err)
 {
-	for (int k = 0; k < t->ncolumns; k++) {
-		const struct gt_table_column *c = &t->column[k];
-		int64_t *count = NULL;
-		if (c->store != GT_STORE_WORDS || !c->words.n || gt_table_given_type(spec, c->name) == GT_COLUMN_TARGET)
-			continue;
-		GT_CALLOC(count, c->words.n, err);
-		for (int64_t i = 0; i < t->n; i++)
-			if (c->code[i] >= 0)
-				count[c->code[i]]++;
-		enum gt_code code = add_column(t, spec, k, count, init, out, err);
-		free(count);
-		GT_TRY(code);
-	}
-	return GT_OK;
+	struct tally *tally;
+	enum gt_code code = GT_OK;
+	GT_CALLOC(tally, t->ncolumns, err);
+	for (int k = 0; k < t->ncolumns && code == GT_OK; k++)
+		code = tally_column(t, spec, k, &tally[k], err);
+	for (int k = 0; k < t->ncolumns && code == GT_OK; k++)
+		code = add_column(t, tally, k, init, out, err);
+	for (int k = 0; k < t->ncolumns; k++)
+		free(tally[k].count);
+	free(tally);
+	return code;
 }
 
 void gt_init_missing_free(struct gt_init_missing *m)

@@ -170,6 +170,10 @@ if grep -q 'column "a": 45 of 60 values are numbers, and 15 are "unknown", which
 awk -F, 'BEGIN { OFS = "," } NR > 1 && NR % 3 == 0 { $5 = "unknown" } 1' unknown.csv >unknown_class.csv
 good unknown_class class '"a"; type = "categorical"'
 if grep -q 'na = ' odd.cfg; then fail unknown_class_na "$(grep 'na = ' odd.cfg)"; else pass unknown_class_na; fi
+# nor if another column has the word as a value, whose cells would be missing, too
+awk -F, 'BEGIN { OFS = "," } NR > 1 { $3 = NR % 2 ? "unknown" : "none" } 1' unknown.csv >unknown_value.csv
+good unknown_value class '"b"; type = "categorical"; }, // words; 2 different values'
+if grep -q 'na = ' odd.cfg; then fail unknown_value_na "$(grep 'na = ' odd.cfg)"; else pass unknown_value_na; fi
 sed '50s/^\([0-9]*\),[^,]*/\1,-inf/; 40s/#REF!/0.5/' one_odd.csv >infinite.csv
 good infinite class 'expected a finite number, got "-inf"'
 sed 's/^\([0-9]*[05]\),[^,]*/\1,inf/' one_odd.csv >many_infinite.csv

@@ -61,3 +61,20 @@ join() {
 		codes="$codes$? "
 	done
 }
+
+# endless_net BATCH TIMEOUT STEPS TOKEN...: writes net.cfg, a run in mode ddp that only a signal ends and that saves a checkpoint every
+# STEPS steps, and files with different tokens
+endless_net() {
+	local t
+	for t in "${@:4}"; do (umask 077 && od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >"$t"); done
+	cat >net.cfg <<-CFG
+		schema = 1;
+		name = "net";
+		threads = 1;
+		data = { name = "synthetic"; samples = 512; samples_test = 64; batch = $1; classes = 10; };
+		model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 10; } ); };
+		train = { epochs = 1000000; eval_every_epochs = 1000000; optimizer = { type = "sgd"; lr = 0.001; }; };
+		parallel = { mode = "ddp"; timeout = $2; };
+		checkpoint = { dir = "unused"; every_epochs = 0; every_steps = $3; keep = 2; };
+	CFG
+}

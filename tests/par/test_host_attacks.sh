@@ -4,17 +4,7 @@
 # shellcheck source=tests/par/start.sh
 . "$(dirname "$0")/start.sh"
 cd "$tmp" || exit 1
-for t in token other; do (umask 077 && od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >$t); done
-cat >net.cfg <<'CFG'
-schema = 1;
-name = "net";
-threads = 1;
-data = { name = "synthetic"; samples = 512; samples_test = 64; batch = 48; classes = 10; };
-model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 10; } ); };
-train = { epochs = 1000000; eval_every_epochs = 1000000; optimizer = { type = "sgd"; lr = 0.001; }; };
-parallel = { mode = "ddp"; timeout = 5.0; };
-checkpoint = { dir = "unused"; every_epochs = 0; every_steps = 1000; keep = 2; };
-CFG
+endless_net 48 5.0 1000 token other
 host() { # NUMBER TOKEN
 	GTRAIN_TEST_MARK=$mark "$gtrain" run net.cfg -o d --nproc 1 --nnodes 1:3 --node-rank "$1" --master-addr 127.0.0.1 \
 		--master-port "$port" --token-file "$2" --no-progress -q >>"$1.out" 2>&1 &

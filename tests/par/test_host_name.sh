@@ -15,17 +15,7 @@ echo 'hosts: files' >nsswitch.conf
 ip link set lo up && ip link add veth0 type veth peer name veth1 && ip link set veth0 up && ip link set veth1 up &&
 	ip -6 addr add 2001:db8::1/64 dev veth0 nodad && mount --bind hosts /etc/hosts && mount --bind nsswitch.conf /etc/nsswitch.conf ||
 	{ skip host_name 'no mounts, no IPv6, no veth or no iproute2'; exit; }
-(umask 077 && od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >token)
-cat >net.cfg <<'CFG'
-schema = 1;
-name = "net";
-threads = 1;
-data = { name = "synthetic"; samples = 512; samples_test = 64; batch = 32; classes = 10; };
-model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 10; } ); };
-train = { epochs = 1000000; eval_every_epochs = 1000000; optimizer = { type = "sgd"; lr = 0.001; }; };
-parallel = { mode = "ddp"; timeout = 20.0; };
-checkpoint = { dir = "unused"; every_epochs = 0; every_steps = 1000; keep = 2; };
-CFG
+endless_net 32 20.0 1000 token
 nodes=1:2
 host() { # NUMBER ADDRESS OPTIONS...
 	local number=$1 address=$2

@@ -5,17 +5,8 @@
 # shellcheck source=tests/par/start.sh
 . "$(dirname "$0")/start.sh"
 cd "$tmp" || exit 1
-(umask 077 && od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >token)
-cat >net.cfg <<'CFG'
-schema = 1;
-name = "net";
-threads = 1;
-data = { name = "synthetic"; samples = 512; samples_test = 64; batch = 32; classes = 10; };
-model = { input = [1, 8, 8]; layers = ( { type = "flatten"; }, { type = "linear"; out = 10; } ); };
-train = { epochs = 1000000; eval_every_epochs = 1000000; optimizer = { type = "sgd"; lr = 0.001; }; };
-parallel = { mode = "ddp"; timeout = 5.0; };
-checkpoint = { dir = "unused"; every_epochs = 0; every_steps = 500; keep = 2; };
-CFG
+command -v python3 >/dev/null || { skip stuck_rank 'no python3, which is the debugger'; exit; }
+endless_net 32 5.0 500 token
 host() { # NUMBER
 	GTRAIN_TEST_MARK=$mark STUCK_HOST=$1 "$gtrain" run net.cfg -o d --nproc 1 --nnodes 1:2 --node-rank "$1" --master-addr 127.0.0.1 \
 		--master-port "$port" --token-file token --no-progress >"$1.out" 2>&1 &
